@@ -1,0 +1,1 @@
+"""Agents that hand off to each other or wrap each other as tools."""

@@ -1,0 +1,1 @@
+"""Messages, and the filters that decide which of them cross from one agent to another."""

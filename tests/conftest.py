@@ -1,0 +1,65 @@
+"""What every test may ask for: the model servers, the shared folder, an offline environment."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from servers import aimock as model_server
+from servers.aimock import Aimock
+
+ROOT = Path(__file__).parent.parent
+
+settings.register_profile("handrail", deadline=None, print_blob=True)
+settings.load_profile("handrail")
+
+
+def _without(reason: str) -> None:
+    """Skip the test, but fail it where nothing may be skipped."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The folder of the whole project."""
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder with real transcripts: $HANDRAIL_SHARED, else `../shared` beside the project."""
+    folder = Path(os.environ.get("HANDRAIL_SHARED", ROOT.parent / "shared"))
+    if not folder.is_dir():
+        _without("needs the folder named by HANDRAIL_SHARED")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def _aimock() -> Iterator[Aimock]:
+    reason = model_server.missing()
+    if reason is not None:
+        _without(reason)
+    with model_server.running() as server:
+        yield server
+
+
+@pytest.fixture
+def aimock(_aimock: Aimock) -> Aimock:
+    """A model server that answers Chat Completions at `aimock.base_url`, with nothing to say yet.
+
+        aimock.answers("Hello", {"toolCalls": [{"name": "add", "arguments": {"a": 1}, "id": "c1"}]}, chunkSize=3)
+        model = openai("any", base_url=aimock.base_url, api_key="any")
+
+    Streamed and whole answers come from the same responses; `aimock.requests` holds what the client sent. The fixture
+    `llmock`, which the package of that name brings, is the server for faults: `llmock.base_url()` is its address,
+    `llmock.rate_limit(times=2, retry_after=0.05)`, `llmock.fail(500)`, `llmock.disconnect(after_chunks=2)`,
+    `llmock.truncate(after_chunks=2)`, `llmock.corrupt()`, `llmock.stall(seconds=5)`, `llmock.break_tool_call()`,
+    `llmock.call_tool(name, arguments)` and `llmock.reply(text)` say what comes next, `llmock.requests` and
+    `llmock.verdict()` what the client did. For exact bytes there is `servers.wire.wire`.
+    """
+    _aimock.reset()
+    return _aimock
