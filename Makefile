@@ -20,7 +20,7 @@ check: .venv/.packages
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(CHECKED)
-	@$(BIN)/lint-imports --no-cache || $(BIN)/lint-imports --no-cache --verbose
+	$(BIN)/lint-imports --no-cache
 
 bench: .venv/.packages
 	@exec $(BIN)/python -m benchmarks $(ARGS)
