@@ -1,0 +1,1 @@
+"""The catalogue: one filter a file."""

@@ -1,0 +1,79 @@
+"""What can go wrong with messages and filters.
+
+HandrailError
+└── FilterError                 a filter, or what it made, is not fit to use
+    ├── InvalidFilter           a parameter out of its range, or what is no filter at all
+    ├── InvalidDescriptor       a descriptor whose shape or parameters do not fit its kind
+    ├── InvalidExpression       a filter expression with a mistake, and its column
+    ├── FilterNotRunnable       a descriptor loaded, but what would run it is missing here
+    ├── FilterFailed            a step raised, or returned what may not cross
+    └── NothingToHandOver       nothing is left that the next agent could answer
+"""
+
+from collections.abc import Mapping, Sequence
+
+
+class HandrailError(Exception):
+    """The root of every error that Handrail raises."""
+
+
+class FilterError(HandrailError):
+    """A filter, or what it made, is not fit to use."""
+
+
+class InvalidFilter(FilterError, ValueError):
+    """A parameter out of its range, or a value that is no filter at all."""
+
+
+class InvalidDescriptor(FilterError):
+    """A descriptor whose shape or parameters do not fit its kind."""
+
+    def __init__(self, descriptor: object, problem: str) -> None:
+        self.descriptor = descriptor
+        self.problem = problem
+        kind = descriptor.get("kind") if isinstance(descriptor, Mapping) else None
+        super().__init__(f"the filter descriptor of kind {kind!r} is not valid: {problem}")
+
+
+class InvalidExpression(FilterError, ValueError):
+    """A filter expression with a mistake; `column` counts from 1, `possible` is what could have stood there."""
+
+    def __init__(self, expression: str, column: int, problem: str, possible: Sequence[str] = ()) -> None:
+        self.expression = expression
+        self.column = column
+        self.problem = problem
+        self.possible = possible
+        start = max(0, column - 30)
+        shown = repr(expression[start : column + 30])
+        hint = f"; possible: {', '.join(possible)}" if possible else ""
+        super().__init__(f"column {column}: {problem}, at {shown}{hint}")
+
+
+class FilterNotRunnable(FilterError):
+    """A descriptor that loaded and round-trips, but whose code is missing here."""
+
+    def __init__(self, descriptor: Mapping[str, object], missing: str, known: Sequence[str] = ()) -> None:
+        self.descriptor = descriptor
+        self.missing = missing
+        self.known = known
+        hint = f"; known: {', '.join(known)}" if known else ""
+        super().__init__(f"this filter cannot run here: {missing}{hint}")
+
+
+class FilterFailed(FilterError):
+    """A step of a filter raised, or returned what may not cross a boundary."""
+
+    def __init__(self, step: str, problem: str) -> None:
+        self.step = step
+        self.problem = problem
+        super().__init__(f"the filter step {step} {problem}")
+
+
+class NothingToHandOver(FilterError):
+    """The filter left nothing that the next agent could answer."""
+
+    def __init__(self, descriptor: Mapping[str, object]) -> None:
+        self.descriptor = descriptor
+        super().__init__(
+            "nothing is left to hand over: the filter kept no user message, and the handoff has no reason or input"
+        )

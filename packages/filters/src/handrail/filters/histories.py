@@ -1,0 +1,241 @@
+"""Histories: immutable sequences of messages that append and snapshot in constant time.
+
+Views of one growing conversation share a buffer; each knows its own length. What is learned about a message (where the
+system messages are, which messages concern a handoff, whether the transcript laws hold, the digest so far) is learned
+once and kept in the buffer, so that no step of a run walks what earlier steps have walked.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
+from itertools import islice
+from typing import Any, SupportsIndex, overload
+
+from handrail.filters.messages import Message, without_calls
+from handrail.filters.surveys import Items, Survey
+
+_CHUNK = 64
+
+
+class _Buffer:
+    """The messages that views share, and what is known of them so far."""
+
+    __slots__ = ("digests", "earlier", "first", "hashed", "items", "last", "plain", "positions", "running", "survey")
+
+    def __init__(self, items: Items) -> None:
+        self.items = items
+        self.survey = Survey()
+        self.earlier = self.survey
+        self.hashed = 0
+        self.running = sha256()
+        self.digests: dict[int, str] = {}
+        self.first = self.last = max(0, len(items) - _CHUNK)
+        self.positions: dict[str, int] = {}
+        self.plain: _Plain | None = None
+
+    def place(self, message_id: str) -> int | None:
+        """Where a message with this id stands. What is asked for is mostly recent, so ids are read from the end."""
+        find = getattr(self.items, "find", None)
+        if find is not None:
+            # Items that are read from elsewhere know their ids: reading them all here would bring them all in.
+            found: int | None = find(message_id)
+            return found
+        positions = self.positions
+        if self.last < len(self.items):
+            self._index(self.last, len(self.items))
+            self.last = len(self.items)
+        while (place := positions.get(message_id)) is None and self.first > 0:
+            start = max(0, self.first - max(_CHUNK, self.last - self.first))
+            self._index(start, self.first)
+            self.first = start
+        return place
+
+    def _index(self, start: int, end: int) -> None:
+        positions = self.positions
+        for place, message in enumerate(self.items[start:end], start):
+            positions.setdefault(message.id, place)
+
+    def fork(self, length: int) -> "_Buffer":
+        """A buffer of the first `length` messages, for a view that must not touch this one's tail."""
+        forked = _Buffer(self.items[:length])
+        forked.survey = self.survey.at(length, self.items)
+        if self.hashed <= length:
+            forked.hashed, forked.running = self.hashed, self.running.copy()
+        return forked
+
+
+class _Plain:
+    """The same conversation without transfer calls and their results, kept up as the conversation grows."""
+
+    __slots__ = ("altered", "buffer", "gone", "taken")
+
+    def __init__(self, buffer: _Buffer, taken: int) -> None:
+        self.buffer = buffer
+        self.taken = taken
+        self.altered: dict[int, Message | None] = {}
+        self.gone: list[int] = []
+
+    def take(self, items: Items, transfers: Sequence[int], end: int) -> None:
+        """Take in the messages up to `end`; those at `transfers` concern a handoff."""
+        expected = self.taken - len(self.gone)
+        if len(self.buffer.items) != expected:
+            self.buffer = self.buffer.fork(expected)
+        plain = self.buffer.items
+        start = self.taken
+        for place in transfers[bisect_left(transfers, start) :]:
+            plain.extend(items[start:place])
+            message = items[place]
+            left = None if message.role == "tool" else without_calls(message, transfers_only=True)
+            self.altered[place] = left
+            if left is None:
+                self.gone.append(place)
+            else:
+                plain.append(left)
+            start = place + 1
+        plain.extend(items[start:end])
+        self.taken = end
+
+
+class History(Sequence[Message]):
+    """An immutable sequence of messages. It behaves like a tuple; `append`, `extend` and `+` give a new history."""
+
+    __slots__ = ("_buffer", "_length")
+    _buffer: _Buffer
+    _length: int
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        if isinstance(messages, History):
+            self._buffer, self._length = messages._buffer, messages._length
+        else:
+            items = list(messages)
+            self._buffer, self._length = _Buffer(items), len(items)
+
+    @classmethod
+    def over(cls, items: Items) -> "History":
+        """A history of messages that are kept elsewhere, read when they are asked for. The items are its own now."""
+        return _view(_Buffer(items), len(items))
+
+    def append(self, message: Message) -> "History":
+        """This history and one more message, in constant time."""
+        buffer, length = self._buffer, self._length
+        if len(buffer.items) != length:
+            buffer = buffer.fork(length)
+        buffer.items.append(message)
+        return _view(buffer, length + 1)
+
+    def extend(self, messages: Iterable[Message]) -> "History":
+        """This history and more messages."""
+        buffer, length = self._buffer, self._length
+        if len(buffer.items) != length:
+            buffer = buffer.fork(length)
+        buffer.items.extend(messages)
+        return _view(buffer, len(buffer.items))
+
+    def prefix(self, length: int) -> "History":
+        """The first `length` messages, sharing what is known of them."""
+        return self if length >= self._length else _view(self._buffer, max(length, 0))
+
+    def survey(self) -> Survey:
+        """What is known of these messages, brought up to date. It is shared: read it, never change it."""
+        buffer, length = self._buffer, self._length
+        survey = buffer.survey
+        if survey.seen > length:
+            if buffer.earlier.seen != length:
+                buffer.earlier = survey.at(length, buffer.items)
+            return buffer.earlier
+        if survey.seen < length:
+            survey.advance(buffer.items, length)
+        return survey
+
+    def pick(self, places: Iterable[int]) -> list[Message]:
+        """The messages at these places, each from 0 on."""
+        items = self._buffer.items
+        return [items[place] for place in places]
+
+    def position(self, message_id: str) -> int | None:
+        """Where a message with this id stands, or None; an empty id stands nowhere."""
+        place = self._buffer.place(message_id) if message_id else None
+        return place if place is not None and place < self._length else None
+
+    def without_transfers(self) -> tuple["History", dict[int, Message | None]]:
+        """This history without transfer calls, their results, and messages left empty by that; and what became of
+        each message concerned, by its place here (None where it was left out)."""
+        transfers = self.survey().transfers
+        if not transfers:
+            return self, {}
+        buffer, length = self._buffer, self._length
+        if buffer.plain is None:
+            buffer.plain = _Plain(buffer.fork(transfers[0]), transfers[0])
+        plain = buffer.plain
+        if length > plain.taken:
+            plain.take(buffer.items, transfers, length)
+        return _view(plain.buffer, length - bisect_left(plain.gone, length)), plain.altered
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 in hex over the concatenated digests of the messages; what was hashed before is not hashed again."""
+        buffer, length = self._buffer, self._length
+        known = buffer.digests.get(length)
+        if known is None:
+            known = buffer.digests[length] = self._running(buffer, length)
+        return known
+
+    def _running(self, buffer: _Buffer, length: int) -> str:
+        if buffer.hashed > length:
+            return sha256(b"".join([message.digest for message in buffer.items[:length]])).hexdigest()
+        for message in buffer.items[buffer.hashed : length]:
+            buffer.running.update(message.digest)
+        buffer.hashed = length
+        return buffer.running.copy().hexdigest()
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Message]:
+        return islice(self._buffer.items, self._length)
+
+    def __reversed__(self) -> Iterator[Message]:
+        return map(self._buffer.items.__getitem__, range(self._length - 1, -1, -1))
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> "History": ...
+    def __getitem__(self, index: SupportsIndex | slice) -> "Message | History":
+        if isinstance(index, slice):
+            start, stop, step = index.indices(self._length)
+            if step != 1:
+                return History(self.pick(range(start, stop, step)))
+            return self.prefix(stop) if start == 0 else History(self._buffer.items[start:stop])
+        place = index.__index__()
+        if place < 0:
+            place += self._length
+        if not 0 <= place < self._length:
+            raise IndexError(f"a history of {self._length} messages has no message {index}")
+        return self._buffer.items[place]
+
+    def __add__(self, messages: Iterable[Message]) -> "History":
+        return self.extend(messages)
+
+    def __radd__(self, messages: Iterable[Message]) -> "History":
+        return History((*messages, *self))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, History | tuple):
+            return len(self) == len(other) and all(a is b or a == b for a, b in zip(self, other, strict=True))
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return History, (tuple(self),)
+
+    def __repr__(self) -> str:
+        return f"History({list(self)!r})"
+
+
+def _view(buffer: _Buffer, length: int) -> History:
+    history = History.__new__(History)
+    history._buffer, history._length = buffer, length
+    return history

@@ -1,0 +1,288 @@
+"""Messages and their parts: what a conversation is made of.
+
+A message is a frozen value with a role, a tuple of parts in the model's order, and an id. Its digest is SHA-256 over
+its canonical JSON (RFC 8785) without `created_at`; a field at its default is not written.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from handrail.filters.canonical import canonical_text
+from handrail.filters.fields import Once, Value
+
+Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
+Family: TypeAlias = Literal["tool", "reasoning", "other"]
+
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+def whole(text: str) -> str:
+    """The text with every lone surrogate replaced by U+FFFD; whole pairs and all else stay."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def _mend(struct: msgspec.Struct) -> None:
+    for name in struct.__struct_fields__:
+        value = getattr(struct, name)
+        if isinstance(value, str) and not value.isascii():
+            msgspec.structs.force_setattr(struct, name, whole(value))
+
+
+class _Part(Value, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True, tag_field="kind"):
+    def __post_init__(self) -> None:
+        _mend(self)
+
+
+class Text(_Part, frozen=True, tag="text"):
+    """Words. `extra` is the JSON text of whatever else a provider put on the part."""
+
+    text: str
+    sensitivity: str | None = None
+    extra: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.sensitivity is not None or self.extra is not None or not self.text.isascii():
+            _mend(self)
+
+
+class Reasoning(_Part, frozen=True, tag="reasoning"):
+    """What a model thought. `data` is the provider's own JSON text (signature, encrypted content, id).
+
+    It goes back to the `provider` that made it, inside one agent's loop, and nowhere else.
+    """
+
+    text: str = ""
+    provider: str | None = None
+    data: str | None = None
+    sensitivity: str | None = None
+
+
+class _Media(_Part, frozen=True):
+    """Bytes by address (`url`) or inline (`data`, base64); `digest` is the SHA-256 of the bytes in hex."""
+
+    url: str | None = None
+    data: str | None = None
+    media_type: str | None = None
+    name: str | None = None
+    digest: str | None = None
+    sensitivity: str | None = None
+    extra: str | None = None
+
+
+class Image(_Media, frozen=True, tag="image"):
+    """A picture."""
+
+
+class Audio(_Media, frozen=True, tag="audio"):
+    """A sound."""
+
+
+class File(_Media, frozen=True, tag="file"):
+    """A document of any other type."""
+
+
+class ToolCall(_Part, frozen=True, tag="tool_call"):
+    """A model's request to run a tool. `arguments` is JSON text, parsed when asked; empty means `{}`.
+
+    `transfer` is set by the loop for handoff calls and never sent to a provider; `extra` is the JSON text of what
+    else a provider put on the call.
+    """
+
+    id: str
+    name: str
+    arguments: str = ""
+    transfer: bool = False
+    sensitivity: str | None = None
+    extra: str | None = None
+
+    def __post_init__(self) -> None:
+        plain = self.arguments.isascii() and self.name.isascii() and self.id.isascii()
+        if not plain or self.sensitivity is not None or self.extra is not None:
+            _mend(self)
+
+    def parse(self) -> Any:
+        """The arguments as Python values, whole numbers exact. Raises `ValueError` where the text is not JSON, or is
+        nested or has numbers beyond what the interpreter reads."""
+        text = self.arguments
+        if not text or text.isspace():
+            return {}
+        try:
+            return json.loads(text)
+        except RecursionError as error:
+            raise ValueError("the arguments are nested too deep") from error
+
+
+class Refusal(_Part, frozen=True, tag="refusal"):
+    """A model's words for not answering."""
+
+    text: str
+    sensitivity: str | None = None
+
+
+class Opaque(_Part, frozen=True, tag="opaque"):
+    """A provider's part that Handrail does not interpret; `data` is its JSON text.
+
+    `family` says how filters treat it: `tool` (hosted tools), `reasoning` (also whatever the codec does not know, so
+    that it stays in its agent's own loop), or `other`.
+    """
+
+    provider: str
+    type: str
+    data: str
+    family: Family = "reasoning"
+    sensitivity: str | None = None
+
+    def __post_init__(self) -> None:
+        _mend(self)
+        if self.family == "reasoning":
+            # A default is left out of the canonical form by identity, so an equal string must be the same one.
+            msgspec.structs.force_setattr(self, "family", "reasoning")
+
+
+Media: TypeAlias = Image | Audio | File
+Part: TypeAlias = Text | Reasoning | Image | Audio | File | ToolCall | Refusal | Opaque
+
+
+class Message(Value, frozen=True, dict=True, omit_defaults=True, repr_omit_defaults=True):
+    """One utterance of a conversation.
+
+    `id` is empty until a run, an importer or the seal gives one; empty ids never count as equal. `agent` is who
+    produced it; `created_at` is in milliseconds since 1970 (UTC); `pinned` survives windows and budgets. A tool result
+    has `call_id`, and the tool's `name`; `synthetic` marks one that no tool gave.
+    """
+
+    role: Role
+    content: tuple[Part, ...] = ()
+    id: str = ""
+    agent: str | None = None
+    created_at: int | None = None
+    sensitivity: str | None = None
+    pinned: bool = False
+    call_id: str | None = None
+    name: str | None = None
+    is_error: bool = False
+    synthetic: bool = False
+
+    def __post_init__(self) -> None:
+        if type(self.content) is not tuple:
+            msgspec.structs.force_setattr(self, "content", _parts(self.content))
+        if not (
+            self.id.isascii()
+            and self.sensitivity is None
+            and (self.agent is None or self.agent.isascii())
+            and (self.call_id is None or self.call_id.isascii())
+            and (self.name is None or self.name.isascii())
+        ):
+            _mend(self)
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined."""
+        content = self.content
+        if len(content) == 1 and type(content[0]) is Text:
+            return content[0].text
+        return "".join([part.text for part in content if type(part) is Text])
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls, in order."""
+        return tuple([part for part in self.content if type(part) is ToolCall])
+
+    def replace(self, **changes: Any) -> "Message":
+        """The same message with these fields changed; an unknown field is a `TypeError`."""
+        return msgspec.structs.replace(self, **changes)
+
+    @Once
+    def digest(self) -> bytes:
+        """SHA-256 (32 bytes) over the canonical JSON without `created_at`."""
+        return sha256(canonical_json(self)).digest()
+
+
+def canonical_json(message: Message) -> bytes:
+    """The canonical JSON (RFC 8785) of a message without `created_at`; call arguments in canonical form."""
+    if message.created_at is not None:
+        message = msgspec.structs.replace(message, created_at=None)
+    if message.role == "assistant":
+        for part in message.content:
+            if type(part) is ToolCall and canonical_text(part.arguments) != part.arguments:
+                content = tuple(map(_canonical_part, message.content))
+                return _encode_sorted(msgspec.structs.replace(message, content=content))
+    return _encode_sorted(message)
+
+
+def _canonical_part(part: Part) -> Part:
+    if type(part) is not ToolCall:
+        return part
+    return msgspec.structs.replace(part, arguments=canonical_text(part.arguments))
+
+
+def is_empty(message: Message) -> bool:
+    """Whether the message says nothing: no words, calls, media or hosted parts (reasoning is not content)."""
+    for part in message.content:
+        kind = type(part)
+        if kind is Text or kind is Refusal:
+            if part.text:  # type: ignore[union-attr]  # both have a text
+                return False
+        elif kind is not Reasoning and (kind is not Opaque or part.family != "reasoning"):  # type: ignore[union-attr]
+            return False
+    return True
+
+
+def without_calls(message: Message, *, transfers_only: bool) -> Message | None:
+    """The message without its tool calls (or only its transfer calls), or None where that leaves it empty."""
+    parts = [part for part in message.content if not (type(part) is ToolCall and (part.transfer or not transfers_only))]
+    left = msgspec.structs.replace(message, content=tuple(parts))
+    return None if is_empty(left) else left
+
+
+def digest(messages: Iterable[Message]) -> str:
+    """SHA-256 in hex over the concatenated 32-byte digests of the messages."""
+    return sha256(b"".join([message.digest for message in messages])).hexdigest()
+
+
+def _parts(content: str | Part | Iterable[Part | str]) -> tuple[Part, ...]:
+    if isinstance(content, str):
+        return (Text(content),) if content else ()
+    if isinstance(content, msgspec.Struct):
+        return (content,)
+    return tuple([Text(part) if isinstance(part, str) else part for part in content])
+
+
+def system(content: str | Part | Iterable[Part | str], **fields: Any) -> Message:
+    """A system message that the application puts into a conversation. `fields` are those of `Message`."""
+    return Message("system", _parts(content), **fields)
+
+
+def user(content: str | Part | Iterable[Part | str], **fields: Any) -> Message:
+    """What the user said. `fields` are those of `Message`."""
+    return Message("user", _parts(content), **fields)
+
+
+def assistant(*content: str | Part | Iterable[Part | str], **fields: Any) -> Message:
+    """What an agent said: text, tool calls and other parts, in order. `fields` are those of `Message`."""
+    return Message("assistant", tuple([part for item in content for part in _parts(item)]), **fields)
+
+
+def tool_result(call: ToolCall | str, content: str | Part | Iterable[Part | str], **fields: Any) -> Message:
+    """The result of a call, given as the call or its id. `fields` are those of `Message`."""
+    if isinstance(call, ToolCall):
+        return Message("tool", _parts(content), call_id=call.id, name=call.name, **fields)
+    return Message("tool", _parts(content), call_id=call, **fields)
+
+
+def call(name: str, /, *, call_id: str = "", **arguments: Any) -> ToolCall:
+    """A tool call with these arguments; without `call_id` the run gives it one."""
+    return ToolCall(call_id, name, json.dumps(arguments, ensure_ascii=False, separators=(",", ":")))
+
+
+Messages: TypeAlias = Sequence[Message]

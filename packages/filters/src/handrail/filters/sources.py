@@ -1,0 +1,56 @@
+"""Where ids and times come from: injected, so that a run can be told what they are."""
+
+import os
+import time
+from hashlib import sha256
+from itertools import count
+
+
+class IdSource:
+    """Message ids: a counter behind one prefix, random unless given.
+
+    A parallel branch has its own source, named by its call, so that its ids do not depend on which branch is faster.
+    """
+
+    __slots__ = ("_branches", "_numbers", "prefix")
+
+    def __init__(self, prefix: str = "") -> None:
+        self.prefix = prefix or os.urandom(4).hex()
+        self._numbers = count(1)
+        self._branches: dict[str, int] = {}
+
+    def next(self) -> str:
+        """The next id, such as `3f9a01c2-17`."""
+        return f"{self.prefix}-{next(self._numbers)}"
+
+    def branch(self, name: str) -> "IdSource":
+        """The source of a branch. One name asked for again, as call ids come back, is another branch."""
+        again = self._branches[name] = self._branches.get(name, 0) + 1
+        key = sha256(f"{again}\0{name}".encode(errors="replace")).hexdigest()
+        return type(self)(f"{self.prefix}.{key[:12]}")
+
+
+class FixedIds(IdSource):
+    """The same ids every time, for tests: `m-1`, `m-2`, …"""
+
+    __slots__ = ()
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__(prefix)
+
+
+class Clock:
+    """The time of day in milliseconds since 1970 (UTC)."""
+
+    def __call__(self) -> int:
+        return time.time_ns() // 1_000_000
+
+
+class FixedClock(Clock):
+    """A time that is the same in every test: it starts at `start` and goes on by `step` milliseconds at each look."""
+
+    def __init__(self, start: int = 0, step: int = 1) -> None:
+        self._times = count(start, step)
+
+    def __call__(self) -> int:
+        return next(self._times)

@@ -1,0 +1,161 @@
+"""What one pass over messages finds: where what matters stands, and whether the transcript laws hold so far."""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol, overload
+
+from handrail.filters.messages import Message, Text, ToolCall, is_empty
+
+
+class Items(Protocol):
+    """Where messages are kept: a list, or what reads them when they are asked for."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Message]: ...
+    @overload
+    def __getitem__(self, index: int, /) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> Any: ...
+    def append(self, message: Message, /) -> None:
+        """Puts one more message at the end."""
+
+    def extend(self, messages: Any, /) -> None:
+        """Puts more messages at the end; also a slice of the same kind of items."""
+
+
+class Survey:
+    """What is known of the first `seen` messages.
+
+    `systems`, `users`, `pinned` and `transfers` are places: of system, user and pinned messages, and of those that
+    hold a transfer call or its result. `broken_at` is the place of the first breach of the laws P1 to P3 (`repair`
+    restores them), `unnamed_at` that of the first message without an id; `open_calls` are the ids that wait for a
+    result after the last message, in call order.
+    """
+
+    __slots__ = (
+        "broken_at",
+        "open_calls",
+        "pinned",
+        "seen",
+        "systems",
+        "transfer_calls",
+        "transfers",
+        "unnamed_at",
+        "users",
+    )
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self.systems: list[int] = []
+        self.users: list[int] = []
+        self.pinned: list[int] = []
+        self.transfers: list[int] = []
+        self.transfer_calls: dict[str, int] = {}
+        self.broken_at: int | None = None
+        self.unnamed_at: int | None = None
+        self.open_calls: dict[str, None] = {}
+
+    @property
+    def lawful(self) -> bool:
+        """Whether the laws hold so far; calls may still be open after the last message."""
+        return self.broken_at is None
+
+    @property
+    def unnamed(self) -> bool:
+        """Whether a message has no id."""
+        return self.unnamed_at is not None
+
+    def at(self, length: int, items: Items) -> "Survey":
+        """An independent survey of the first `length` messages, or of as many as this one has seen; without a walk."""
+        new = Survey()
+        new.seen = length = min(length, self.seen)
+        new.systems = self.systems[: bisect_left(self.systems, length)]
+        new.users = self.users[: bisect_left(self.users, length)]
+        new.pinned = self.pinned[: bisect_left(self.pinned, length)]
+        new.transfers = self.transfers[: bisect_left(self.transfers, length)]
+        new.transfer_calls = {key: place for key, place in self.transfer_calls.items() if place < length}
+        new.broken_at = self.broken_at if self.broken_at is not None and self.broken_at < length else None
+        new.unnamed_at = self.unnamed_at if self.unnamed_at is not None and self.unnamed_at < length else None
+        new.open_calls = self.open_calls.copy() if length == self.seen else _open(items, length)
+        return new
+
+    def advance(self, items: Items | Sequence[Message], end: int) -> None:
+        """Take in the messages up to `end`."""
+        for place, message in enumerate(items[self.seen : end], self.seen):
+            role = message.role
+            if not message.id and self.unnamed_at is None:
+                self.unnamed_at = place
+            if message.pinned:
+                self.pinned.append(place)
+            if role == "tool":
+                self._result(place, message)
+                continue
+            if role == "user":
+                self.users.append(place)
+            elif role == "system":
+                self.systems.append(place)
+            if self.open_calls:
+                self._breaks(place)
+                self.open_calls = {}
+            content = message.content
+            if not (len(content) == 1 and type(content[0]) is Text and content[0].text):
+                self._said(place, role, message)
+        self.seen = end
+
+    def _said(self, place: int, role: str, message: Message) -> None:
+        calls = [part for part in message.content if type(part) is ToolCall]
+        if calls:
+            self._calls(place, role, calls)
+        elif role != "system" and is_empty(message):
+            self._breaks(place)
+
+    def _breaks(self, place: int) -> None:
+        if self.broken_at is None:
+            self.broken_at = place
+
+    def _result(self, place: int, message: Message) -> None:
+        call_id = message.call_id or ""
+        if call_id in self.open_calls:
+            del self.open_calls[call_id]
+        else:
+            self._breaks(place)
+        if call_id in self.transfer_calls:
+            self.transfers.append(place)
+        content = message.content
+        if not (len(content) == 1 and type(content[0]) is Text) and message.tool_calls:
+            self._breaks(place)
+
+    def _calls(self, place: int, role: str, calls: Sequence[ToolCall]) -> None:
+        if role != "assistant":
+            self._breaks(place)
+            return
+        if len(calls) == 1 and not calls[0].transfer and not self.transfer_calls:
+            self.open_calls = {calls[0].id: None}
+            return
+        self.open_calls = dict.fromkeys([call.id for call in calls])
+        if len(self.open_calls) != len(calls):
+            self._breaks(place)
+        transfers = [call.id for call in calls if call.transfer]
+        if transfers:
+            self.transfers.append(place)
+        if self.transfer_calls:
+            # A later call may use an id again: a result belongs to the nearest earlier call with its id.
+            for call in calls:
+                self.transfer_calls.pop(call.id, None)
+        for call_id in transfers:
+            self.transfer_calls[call_id] = place
+
+
+def _open(items: Items, length: int) -> dict[str, None]:
+    answered: list[str] = []
+    for place in range(length - 1, -1, -1):
+        message = items[place]
+        if message.role == "tool":
+            answered.append(message.call_id or "")
+            continue
+        calls = message.tool_calls if message.role == "assistant" else ()
+        waiting: dict[str, None] = {call.id: None for call in calls}
+        for call_id in answered:
+            waiting.pop(call_id, None)
+        return waiting
+    return {}
