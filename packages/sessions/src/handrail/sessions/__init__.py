@@ -1,1 +1,90 @@
 """Runs as files that can be written down, read back, verified and replayed."""
+
+from handrail.sessions.errors import (
+    DamagedSession,
+    FormatError,
+    JournalClosed,
+    JournalFailed,
+    NotASession,
+    SealedSession,
+    SessionChanged,
+    SessionConflict,
+    SessionError,
+    SessionExists,
+    UnknownView,
+    UnsupportedVersion,
+)
+from handrail.sessions.exports import export
+from handrail.sessions.formats.openai_chat import to_openai_chat
+from handrail.sessions.interchange import Exported, Transcript, export_to, import_file, parse_file
+from handrail.sessions.reader import Reading, read
+from handrail.sessions.records import (
+    AgentRecord,
+    Footer,
+    HandoffRecord,
+    Header,
+    MessageRecord,
+    ModelCallRecord,
+    SessionRecord,
+    SubagentRecord,
+    ToolCallRecord,
+    ToolResultRecord,
+    TurnRecord,
+    Unknown,
+    Usage,
+    ViewRecord,
+)
+from handrail.sessions.replay import verify
+from handrail.sessions.session import Session
+from handrail.sessions.tails import TornTail
+from handrail.sessions.tally import Tally
+from handrail.sessions.verdicts import Drift, NotRunnable, Verdict
+from handrail.sessions.views import Views
+from handrail.sessions.writer import Journal
+
+__all__ = [
+    "AgentRecord",
+    "DamagedSession",
+    "Drift",
+    "Exported",
+    "Footer",
+    "FormatError",
+    "HandoffRecord",
+    "Header",
+    "Journal",
+    "JournalClosed",
+    "JournalFailed",
+    "MessageRecord",
+    "ModelCallRecord",
+    "NotASession",
+    "NotRunnable",
+    "Reading",
+    "SealedSession",
+    "Session",
+    "SessionChanged",
+    "SessionConflict",
+    "SessionError",
+    "SessionExists",
+    "SessionRecord",
+    "SubagentRecord",
+    "Tally",
+    "ToolCallRecord",
+    "ToolResultRecord",
+    "TornTail",
+    "Transcript",
+    "TurnRecord",
+    "Unknown",
+    "UnknownView",
+    "UnsupportedVersion",
+    "Usage",
+    "Verdict",
+    "ViewRecord",
+    "Views",
+    "export",
+    "export_to",
+    "import_file",
+    "parse_file",
+    "read",
+    "to_openai_chat",
+    "verify",
+]

@@ -1,0 +1,131 @@
+"""A record as a line of JSON, and a line as a record.
+
+Decoding is strict: a field that no record has, or a value of another type, is never dropped in silence. What the fast
+decoder refuses is read once more with the standard library, which knows lone surrogates, NaN and numbers of any size;
+a line that is JSON but no record known here is kept whole.
+"""
+
+import json
+import re
+from typing import Any, get_args
+
+import msgspec
+
+from handrail.filters.messages import whole
+from handrail.sessions.records import AnyRecord, Known, Record, Unknown, Writable
+
+_BY_KIND: dict[str, type[Record]] = {str(cls.__struct_config__.tag): cls for cls in get_args(Known)}
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Known).decode
+
+# Every escape is matched, so that `\\ud800` (a backslash, then letters) is not taken for one.
+_ESCAPE = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u([dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
+)
+
+
+def encode(record: Writable) -> bytes:
+    """The record as one line of JSON, without a newline; an `Unknown` as the bytes it was read from."""
+    if type(record) is Unknown:
+        return record.line
+    try:
+        return _encode(record)
+    except UnicodeEncodeError:
+        # Messages hold no half of a surrogate pair, but the text of an error may.
+        return _encode(_mended(record))
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return whole(value)
+    if isinstance(value, msgspec.Struct):
+        fields = {name: _mended(getattr(value, name)) for name in value.__struct_fields__}
+        return msgspec.structs.replace(value, **fields)
+    if isinstance(value, dict):
+        return {_mended(key): _mended(item) for key, item in value.items()}
+    return type(value)(map(_mended, value)) if isinstance(value, list | tuple) else value
+
+
+def decode(line: bytes) -> AnyRecord:
+    """The record that a line holds, without its newline. Raises `ValueError` where the line is not a JSON object."""
+    try:
+        return _decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        return _second_try(line)
+
+
+def _second_try(line: bytes) -> AnyRecord:
+    fields = _fields(line)
+    text = mended(line)
+    try:
+        return _decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        kind = fields.get("kind")
+        return Unknown(kind, line, _understood(kind, text)) if isinstance(kind, str) else Unknown("", line)
+
+
+def _understood(kind: str, text: bytes) -> Known | None:
+    """A record of a known kind, without the fields that are not known."""
+    import msgspec.inspect
+
+    cls = _BY_KIND.get(kind)
+    if cls is None:
+        return None
+    try:
+        known = _known_fields(json.loads(text), msgspec.inspect.type_info(cls))
+        return _decode(json.dumps(known).encode())
+    except (ValueError, RecursionError, msgspec.DecodeError):
+        return None
+
+
+def _known_fields(value: Any, expected: Any) -> Any:
+    import msgspec.inspect as inspect
+
+    match expected:
+        case inspect.StructType() if isinstance(value, dict):
+            fields = {field.encode_name: field.type for field in expected.fields}
+            tags = {expected.tag_field: expected.tag} if expected.tag_field is not None else {}
+            if any(value.get(name, tag) != tag for name, tag in tags.items()):
+                return value
+            known = {name: _known_fields(value[name], kind) for name, kind in fields.items() if name in value}
+            return tags | known
+        case inspect.VarTupleType() | inspect.ListType() if isinstance(value, list):
+            return [_known_fields(item, expected.item_type) for item in value]
+        case inspect.UnionType():
+            for kind in expected.types:
+                value = _known_fields(value, kind)
+            return value
+        case _:
+            return value
+
+
+def _fields(line: bytes) -> dict[str, Any]:
+    try:
+        fields = json.loads(line, parse_int=str)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-8 ({error.reason} at byte {error.start})") from error
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not JSON ({error.msg} at character {error.pos + 1})") from error
+    if not isinstance(fields, dict):
+        raise ValueError(f"it is not a JSON object but {type(fields).__name__}")
+    return fields
+
+
+def mended(text: bytes) -> bytes:
+    """The JSON text with every lone half of a surrogate pair, escaped or raw, replaced by U+FFFD."""
+    if b"\\u" in text:
+        text = _ESCAPE.sub(lambda found: b"\\ufffd" if found[1] else found[0], text)
+    if text.isascii():
+        return text
+    return whole(text.decode("utf-8", "surrogatepass")).encode()
+
+
+def unchained(record: Writable) -> Writable:
+    """The record as if it had never been in a file: without the hash of a line before it and its place in a batch."""
+    if isinstance(record, Record):
+        return msgspec.structs.replace(record, prev="", batch=0) if record.prev or record.batch else record
+    fields = msgspec.json.decode(mended(record.line), type=dict[str, msgspec.Raw])
+    left = {name: value for name, value in fields.items() if name not in ("prev", "batch")}
+    return record if len(left) == len(fields) else Unknown(record.kind, _encode(left))

@@ -1,0 +1,137 @@
+"""What can go wrong with sessions, journals and foreign transcripts.
+
+HandrailError
+└── SessionError                a session file, or what is asked of it, is not fit to use
+    ├── SessionConflict         another writer has the file open
+    │   └── SessionChanged      another writer has written since the session was read
+    ├── SessionExists           a new session would overwrite a file
+    ├── SealedSession           a sealed copy cannot be written to
+    ├── JournalFailed           the disk refused a record; what was acknowledged before is whole
+    ├── JournalClosed           a record for a journal that is closed
+    ├── NotASession             a file that does not begin with a session's header
+    ├── UnsupportedVersion      a session of a format version that is not known here
+    ├── DamagedSession          a line in the middle that is no record, or does not fit what stands before it
+    ├── UnknownView             an agent that has no view in this session
+    └── FormatError             a foreign file that is not of the format asked for
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from handrail.filters.errors import HandrailError
+
+
+class SessionError(HandrailError):
+    """A session file, or what is asked of it, is not fit to use."""
+
+
+class SessionConflict(SessionError):
+    """Another writer has the session open."""
+
+    def __init__(self, path: Path, waited: float, problem: str = "") -> None:
+        self.path = path
+        self.waited = waited
+        open_elsewhere = f"another writer has this session open (waited {waited:g} s); close it, or raise lock_timeout"
+        super().__init__(f"{path}: {problem or open_elsewhere}")
+
+
+class SessionChanged(SessionConflict):
+    """Another writer has written to the session since it was read."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, 0.0, "another writer has written to this session since it was read; read it again")
+
+
+class SessionExists(SessionError):
+    """A new session would overwrite a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        super().__init__(f"{path}: there is a file already; choose another name, or open it to go on with it")
+
+
+class SealedSession(SessionError):
+    """A sealed copy cannot be written to. `head` is the hash that a session which goes on from it names."""
+
+    def __init__(self, path: Path, head: str) -> None:
+        self.path = path
+        self.head = head
+        super().__init__(
+            f"{path}: this is a sealed copy; to go on from it, Session.continue_from({str(path)!r}, new_path)"
+        )
+
+
+class JournalFailed(SessionError):
+    """The disk refused a record, or the file itself (`size` is None then). Everything acknowledged before stands, and
+    the file is whole up to byte `size`."""
+
+    def __init__(self, path: Path, size: int | None, error: OSError) -> None:
+        self.path = path
+        self.size = size
+        self.error = error
+        reason = error.strerror or str(error)
+        super().__init__(
+            f"{path}: cannot be written to: {reason}"
+            if size is None
+            else f"{path}: {reason}; the journal is whole up to byte {size}, the last records are not in it"
+        )
+
+
+class JournalClosed(SessionError):
+    """A record for a journal that is closed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        super().__init__(f"{path}: this journal is closed; open it again to write")
+
+
+class NotASession(SessionError):
+    """A file that does not begin with a session's header. `found` says what it begins with."""
+
+    def __init__(self, path: Path, found: str) -> None:
+        self.path = path
+        self.found = found
+        super().__init__(
+            f"{path}: not a Handrail session: it begins with {found}; `handrail import` reads other transcripts"
+        )
+
+
+class UnsupportedVersion(SessionError):
+    """A session of a format version that is not known here."""
+
+    def __init__(self, path: Path, found: int, supported: Sequence[int]) -> None:
+        self.path = path
+        self.found = found
+        self.supported = tuple(supported)
+        known = ", ".join(map(str, supported))
+        super().__init__(f"{path}: written in session format version {found}; this Handrail reads version {known}")
+
+
+class DamagedSession(SessionError):
+    """A line that is no record, or does not fit what stands before it. Lines count from 1."""
+
+    def __init__(self, path: Path, line: int, problem: str) -> None:
+        self.path = path
+        self.line = line
+        self.problem = problem
+        super().__init__(f"{path}, line {line}: {problem}")
+
+
+class UnknownView(SessionError):
+    """An agent that has no view in this session."""
+
+    def __init__(self, agent: str | None, known: Sequence[str]) -> None:
+        self.agent = agent
+        self.known = tuple(known)
+        found = "no agent was named and several have a view" if agent is None else f"no agent here is called {agent!r}"
+        super().__init__(f"{found}; possible: {', '.join(known) or 'none, the session holds no message'}")
+
+
+class FormatError(SessionError):
+    """A foreign file that is not of the format asked for. `expected` is that format, `found` what the file is."""
+
+    def __init__(self, source: str, expected: str, found: str) -> None:
+        self.source = source
+        self.expected = expected
+        self.found = found
+        super().__init__(f"{source}: not {expected}: {found}")

@@ -1,0 +1,1 @@
+"""Foreign transcript formats, one a module."""

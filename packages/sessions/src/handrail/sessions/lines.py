@@ -1,0 +1,62 @@
+"""The lines of a session file and the chain that ties each to the one before.
+
+A line's `prev` is SHA-256 in hex over the bytes of the line before it, without its newline; 64 zeros in the first.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from typing import BinaryIO, TypeAlias
+
+ZEROS = "0" * 64
+BLOCK = 1 << 20
+Progress: TypeAlias = Callable[[int], None]
+"""Called now and then with the number of bytes read so far."""
+
+_HEAD = b'{"prev":"'
+
+
+def link(line: bytes) -> str:
+    """What the next line's `prev` has to be."""
+    return sha256(line).hexdigest()
+
+
+def chained(prev: str, batch: int, body: bytes) -> bytes:
+    """A record's JSON object with its link and its place in a batch put in front; neither may be in it yet."""
+    if batch:
+        return b'{"prev":"%b","batch":%d,%b' % (prev.encode(), batch, body[1:])
+    return b'{"prev":"%b",%b' % (prev.encode(), body[1:])
+
+
+def follows(line: bytes, prev: str) -> bool:
+    """Whether the line names `prev` as the link to the line before it."""
+    if line[9:73] == prev.encode() and line.startswith(_HEAD):
+        return True
+    return prev_of(line) == prev
+
+
+def prev_of(line: bytes) -> str:
+    """The link that a line names, however it is laid out; empty where it names none."""
+    try:
+        fields = json.loads(line, parse_int=str)
+    except (ValueError, RecursionError):
+        return ""
+    return str(fields.get("prev", "")) if isinstance(fields, dict) else ""
+
+
+def each_line(file: BinaryIO, end: int, progress: Progress | None = None) -> Iterator[tuple[int, int, bytes]]:
+    """Every line up to byte `end`: its number (from 1), the offset of its first byte, and its bytes without the
+    newline. Holds one line at a time."""
+    offset = 0
+    told = BLOCK
+    file.seek(0)
+    for number, line in enumerate(file, 1):
+        if offset >= end:
+            break
+        yield number, offset, line[:-1] if line.endswith(b"\n") else line
+        offset += len(line)
+        if offset >= told and progress is not None:
+            progress(offset)
+            told = offset + BLOCK
+    if progress is not None:
+        progress(min(offset, end))

@@ -1,0 +1,157 @@
+"""Messages kept as offsets into a session file: a view of any length in a few bytes a message.
+
+An item is the offset of the line that holds the message, 8 bytes; what no line holds as it is (a message that a filter
+made, or one without its transfer calls) is kept itself. Ids are found by their hashes, another 8 bytes.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import BinaryIO, overload
+
+from handrail.filters.messages import Message
+from handrail.sessions.codec import decode
+from handrail.sessions.records import MessageRecord, ToolResultRecord, Unknown
+
+_RECENT = 1024
+_RUN = 1 << 15
+_PLACE_BITS = 28
+_PLACES = (1 << _PLACE_BITS) - 1
+_HASHES = (1 << 64) - 1 - _PLACES
+
+
+class Store:
+    """Where messages are read from: an open session file, and the last messages that were seen."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._kept: list[Message] = []
+        self._young: dict[int, Message] = {}
+        self._old: dict[int, Message] = {}
+
+    def see(self, offset: int, message: Message) -> None:
+        """A message that stands in the line at this offset."""
+        message.__dict__["offset"] = offset
+        if len(self._young) >= _RECENT:
+            self._old, self._young = self._young, {}
+        self._young[offset] = message
+
+    def key(self, message: Message) -> int:
+        """What to remember a message by."""
+        offset: int | None = message.__dict__.get("offset")
+        if offset is not None:
+            return offset
+        self._kept.append(message)
+        return -len(self._kept)
+
+    def message(self, key: int) -> Message:
+        """The message that has this key."""
+        if key < 0:
+            return self._kept[-1 - key]
+        message = self._young.get(key) or self._old.get(key)
+        if message is None:
+            message = self._read(key)
+            self.see(key, message)
+        return message
+
+    def _read(self, offset: int) -> Message:
+        self._file.seek(offset)
+        record = decode(self._file.readline().rstrip(b"\n"))
+        if isinstance(record, Unknown):
+            record = record.record or record
+        if not isinstance(record, MessageRecord | ToolResultRecord):
+            raise ValueError(f"the file changed while it was read: no message stands at byte {offset} any more")
+        return record.message
+
+
+class Offsets:
+    """The items of a history over a `Store`; it appends, extends, slices and reads like a list of messages."""
+
+    __slots__ = ("_ids", "_keys", "_store")
+
+    def __init__(self, store: Store, keys: "array[int] | None" = None, ids: "_Ids | None" = None) -> None:
+        self._store = store
+        self._keys: array[int] = array("q") if keys is None else keys
+        self._ids = _Ids() if keys is None else ids
+
+    def append(self, message: Message) -> None:
+        """One more message."""
+        self.extend((message,))
+
+    def extend(self, messages: "Iterable[Message] | Offsets") -> None:
+        """More messages; those of other items over the same file are not read for it."""
+        if isinstance(messages, Offsets) and messages._store is self._store:
+            # Their ids would have to be read: they are looked for one by one from here on.
+            self._ids = self._ids if not messages._keys else None
+            self._keys.extend(messages._keys)
+            return
+        key = self._store.key
+        while some := tuple(islice(messages := iter(messages), _RECENT)):
+            if self._ids is not None:
+                self._ids.add(some, len(self._keys))
+            self._keys.extend([key(message) for message in some])
+
+    def find(self, message_id: str) -> int | None:
+        """Where a message with this id stands."""
+        if self._ids is not None:
+            return next((place for place in self._ids.places(message_id) if self._has(place, message_id)), None)
+        return next((place for place in range(len(self._keys) - 1, -1, -1) if self._has(place, message_id)), None)
+
+    def _has(self, place: int, message_id: str) -> bool:
+        return place < len(self._keys) and self[place].id == message_id
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[Message]:
+        return map(self._store.message, self._keys)
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Offsets": ...
+    def __getitem__(self, index: int | slice) -> "Message | Offsets":
+        if isinstance(index, slice):
+            begins = index.start in (None, 0) and index.step in (None, 1)
+            return Offsets(
+                self._store, self._keys[index], self._ids.copy() if begins and self._ids is not None else None
+            )
+        return self._store.message(self._keys[index])
+
+
+class _Ids:
+    """Places by the hash of an id: recent ones in a dictionary, older ones in sorted runs of 8 bytes each."""
+
+    __slots__ = ("_recent", "_runs")
+
+    def __init__(self) -> None:
+        self._recent: dict[str, int] = {}
+        self._runs: list[array[int]] = []
+
+    def copy(self) -> "_Ids":
+        """An index that goes its own way from here on."""
+        copied = _Ids()
+        copied._recent, copied._runs = self._recent.copy(), self._runs.copy()
+        return copied
+
+    def add(self, messages: Iterable[Message], place: int) -> None:
+        """These messages stand here from this place on."""
+        recent = self._recent
+        for where, message in enumerate(messages, place):
+            recent.setdefault(message.id, where)
+        if len(recent) >= _RUN:
+            run = sorted([hash(known) << _PLACE_BITS & _HASHES | where for known, where in recent.items()])
+            self._runs.append(array("Q", run))
+            self._recent = {}
+
+    def places(self, message_id: str) -> Iterator[int]:
+        """Where the id may stand: every place that it does stand at, and hardly another."""
+        if message_id in self._recent:
+            yield self._recent[message_id]
+        wanted = hash(message_id) << _PLACE_BITS & _HASHES
+        for run in reversed(self._runs):
+            at = bisect_left(run, wanted)
+            while at < len(run) and run[at] & _HASHES == wanted:
+                yield run[at] & _PLACES
+                at += 1

@@ -1,0 +1,235 @@
+"""The records of a session: one JSON object a line, each a frozen value here.
+
+`prev` is SHA-256 (hex) over the bytes of the line before, without its newline; 64 zeros in the first line. `batch`
+stands in the first record of a batch and says how many records follow it in that batch; in each of those it is the
+record's place in the batch as a negative number. The writer sets both.
+`path` is the agent path whose view a record concerns; times are milliseconds since 1970 (UTC).
+"""
+
+from typing import Any, Literal, TypeAlias, final
+
+import msgspec
+
+from handrail.filters import Crossed, Message, Note
+
+FORMAT = "handrail-session"
+VERSION = 1
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
+    """What model calls cost, in tokens; `requests` counts the calls."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    requests: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            self.requests + other.requests,
+        )
+
+
+class Record(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+    forbid_unknown_fields=True,
+    tag_field="kind",
+):
+    """What every record has."""
+
+    prev: str = ""
+    batch: int = 0
+
+
+class Header(Record, frozen=True, kw_only=True, tag="header"):
+    """The first line: the format, its version, and whether that version is still a draft."""
+
+    format: str
+    version: int
+    id: str
+    created_at: int
+    draft: bool = False
+    writer: str = ""
+    continues: str | None = None
+    """The head hash of the sealed export that this session goes on from."""
+
+
+class SessionRecord(Record, frozen=True, kw_only=True, tag="session"):
+    """What is known of the session as a whole: for an import the format it came from, the JSON that stood beside its
+    messages, and what could not be carried or breaks the transcript laws."""
+
+    title: str | None = None
+    source: str | None = None
+    beside: msgspec.Raw = msgspec.Raw(b"{}")
+    losses: tuple[str, ...] = ()
+    breaches: tuple[str, ...] = ()
+
+
+class AgentRecord(Record, frozen=True, kw_only=True, tag="agent"):
+    """An agent as it took part: its instructions, model, tools and handoffs (tool name to sealed descriptor)."""
+
+    name: str
+    instructions: tuple[str, ...] = ()
+    model: str = ""
+    tools: tuple[str, ...] = ()
+    handoffs: dict[str, dict[str, Any]] = {}
+
+
+class MessageRecord(Record, frozen=True, kw_only=True, tag="message"):
+    """A message that was said. `aside` marks one that is in the log but in no view."""
+
+    path: str
+    message: Message
+    aside: bool = False
+
+
+class TurnRecord(Record, frozen=True, kw_only=True, tag="turn"):
+    """One agent's turn began, or ended with a status, what it cost, and for a failure what went wrong."""
+
+    path: str
+    run: str
+    event: Literal["start", "end"]
+    at: int = 0
+    status: str = ""
+    steps: int = 0
+    usage: Usage = Usage()
+    error: str | None = None
+
+
+class ViewRecord(Record, frozen=True, kw_only=True, tag="view"):
+    """What entered or left a view other than by a message or a seed: ids `removed`, then messages `replaced` (by id),
+    then `inserted`, each directly after the one with that id (empty: at the front; it may be one inserted before). A
+    message that is removed and inserted has moved."""
+
+    path: str
+    removed: tuple[str, ...] = ()
+    replaced: tuple[Message, ...] = ()
+    inserted: tuple[tuple[str, Message], ...] = ()
+    reason: str = ""
+
+
+class ModelCallRecord(Record, frozen=True, kw_only=True, tag="model_call"):
+    """One model call, an abandoned attempt too: the digest of the view it was sent, its answer's id, and its cost."""
+
+    path: str
+    step: int
+    attempt: int = 1
+    model: str = ""
+    purpose: str = "answer"
+    request: str = ""
+    message_id: str = ""
+    usage: Usage = Usage()
+    finish_reason: str = ""
+    error: str | None = None
+
+
+class ToolCallRecord(Record, frozen=True, kw_only=True, tag="tool_call"):
+    """A start mark: the call is about to run, with these arguments."""
+
+    path: str
+    call_id: str
+    name: str
+    arguments: str = ""
+    attempt: int = 1
+    key: str | None = None
+
+
+class ToolResultRecord(Record, frozen=True, kw_only=True, tag="tool_result"):
+    """A tool message, in the order the results came in; a view holds them in call order."""
+
+    path: str
+    message: Message
+
+
+class _Boundary(Record, frozen=True, kw_only=True):
+    """What a handoff and the start of a sub-agent have in common.
+
+    `view` and `view_length` are the digest and length of the source's view: for a handoff up to this record, with the
+    results so far in call order, for a sub-agent up to the message that made the call. `crossed` says which of its
+    messages the seed holds (ranges) and what a filter made (messages), `seed` is the digest of all of them.
+    """
+
+    path: str
+    source: str
+    target: str
+    target_path: str
+    call_id: str | None = None
+    step: int = 0
+    at: int = 0
+    notes: tuple[Note, ...] = ()
+    filter: dict[str, Any] = {}
+    view: str = ""
+    view_length: int = 0
+    crossed: tuple[Crossed, ...] = ()
+    seed: str = ""
+    seed_length: int = 0
+    edited: str | None = None
+    """Where a hook changed what the seal gave: the digest of that (`not run` where it kept the seal from running),
+    `seed` being what crossed."""
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+
+
+class HandoffRecord(_Boundary, frozen=True, kw_only=True, tag="handoff"):
+    """Control passed to another agent. It stands before its call's result."""
+
+
+class SubagentRecord(_Boundary, frozen=True, kw_only=True, tag="subagent"):
+    """An agent wrapped as a tool: at the start with what crossed, at the end with its status, answer and cost."""
+
+    event: Literal["start", "end"]
+    status: str = ""
+    answer: str = ""
+    usage: Usage = Usage()
+    returns: dict[str, Any] = {}
+
+
+class Footer(Record, frozen=True, kw_only=True, tag="footer"):
+    """The last line of a sealed copy: how many records of each kind, and the hash of the line before."""
+
+    counts: dict[str, int]
+    head: str
+
+
+@final
+class Unknown(msgspec.Struct, frozen=True):
+    """A line that is JSON but no record known here; it is kept whole and written back as it came. `record` is what can
+    be understood of it, where it is a known kind with fields that are not."""
+
+    kind: str
+    line: bytes
+    record: "Known | None" = None
+
+
+Known: TypeAlias = (
+    Header
+    | SessionRecord
+    | AgentRecord
+    | MessageRecord
+    | TurnRecord
+    | ViewRecord
+    | ModelCallRecord
+    | ToolCallRecord
+    | ToolResultRecord
+    | HandoffRecord
+    | SubagentRecord
+    | Footer
+)
+AnyRecord: TypeAlias = Known | Unknown
+"""What reading gives."""
+Writable: TypeAlias = Record | Unknown
+"""What writing takes."""

@@ -1,0 +1,244 @@
+"""A session: a conversation in a file, as the agents that go on with it see it."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from handrail.filters.histories import History
+from handrail.filters.messages import Message
+from handrail.filters.sources import Clock, IdSource
+from handrail.filters.views import View
+from handrail.sessions.errors import DamagedSession, SessionChanged, SessionExists
+from handrail.sessions.exports import export
+from handrail.sessions.lines import ZEROS
+from handrail.sessions.paths import is_top
+from handrail.sessions.reader import Reading, read
+from handrail.sessions.records import (
+    AgentRecord,
+    Footer,
+    HandoffRecord,
+    Header,
+    MessageRecord,
+    ModelCallRecord,
+    SessionRecord,
+    ToolResultRecord,
+    Usage,
+    Writable,
+)
+from handrail.sessions.tails import TornTail
+from handrail.sessions.views import Views, history_of
+from handrail.sessions.writer import Fsync, Journal, append_all
+
+
+class Session:
+    """A session file. It is read when something of it is asked for, and made and locked when something is written.
+
+    `fsync` is `always`, `turn` or `never` (see `Journal`), `lock_timeout` the seconds to wait for another writer.
+    `append` writes records and leaves `views` alone: who appends keeps them, as the agent loop does, or calls
+    `reload`.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        fsync: Fsync = "turn",
+        lock_timeout: float = 0.0,
+        clock: Clock | None = None,
+        ids: IdSource | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self._open: Callable[[], Journal] = lambda: Journal.open(
+            self.path, fsync=fsync, lock_timeout=lock_timeout, clock=clock, ids=ids
+        )
+        self._journal: Journal | None = None
+        self._loaded: _Loaded | None = None
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        fsync: Fsync = "turn",
+        lock_timeout: float = 0.0,
+        clock: Clock | None = None,
+        ids: IdSource | None = None,
+    ) -> Self:
+        """The session at this path, read at once. Raises `NotASession`, `UnsupportedVersion` or `DamagedSession`."""
+        session = cls(path, fsync=fsync, lock_timeout=lock_timeout, clock=clock, ids=ids)
+        session.reload()
+        return session
+
+    @classmethod
+    def continue_from(cls, sealed: str | os.PathLike[str], path: str | os.PathLike[str]) -> Self:
+        """A session at a new path that goes on from a sealed copy: its records, and its head hash as `continues`.
+
+        Raises `SessionExists` where there is a file at the path, `DamagedSession` where the sealed copy is not whole.
+        """
+        reading = read(sealed)
+        target, part = Path(path), Path(f"{os.fspath(path)}.part")
+        if target.exists():
+            raise SessionExists(target)
+        part.unlink(missing_ok=True)
+        kept = (record for record in reading.records() if not isinstance(record, Header | Footer))
+        with Journal.create(part, continues=reading.head, fsync="never") as journal:
+            append_all(journal, kept)
+            journal.sync()
+        part.rename(target)
+        return cls(target)
+
+    def reload(self) -> None:
+        """Read the file again."""
+        self._loaded = self._load()
+
+    def _load(self) -> "_Loaded":
+        exists = self.path.exists() and self.path.stat().st_size > 0
+        return _Loaded(read(self.path) if exists else None)
+
+    @property
+    def _state(self) -> "_Loaded":
+        if self._loaded is None:
+            self._loaded = self._load()
+        return self._loaded
+
+    @property
+    def views(self) -> dict[str, View]:
+        """Each agent's view, by agent path. Whoever appends records keeps it up to date."""
+        return self._state.views
+
+    @property
+    def handoffs(self) -> list[HandoffRecord]:
+        """The handoffs so far, in order."""
+        return self._state.handoffs
+
+    @property
+    def agents(self) -> dict[str, AgentRecord]:
+        """The agents that took part, by name, as they were last written down."""
+        return self._state.agents
+
+    @property
+    def usage(self) -> Usage:
+        """What the model calls so far cost."""
+        return self._state.usage
+
+    @property
+    def about(self) -> SessionRecord | None:
+        """What is known of the session as a whole, such as the format it was imported from."""
+        return self._state.about
+
+    @property
+    def active_agent(self) -> str | None:
+        """The agent that the conversation was last handed to; None where there was no handoff."""
+        return self._state.active
+
+    @property
+    def torn(self) -> TornTail | None:
+        """What a crash had left at the end of the file; it is cut when the session is first written to."""
+        return self._state.torn
+
+    @property
+    def log(self) -> tuple[Message, ...]:
+        """Every message that was said, once, in the order it came in. It is read from the file each time."""
+        if not self.path.exists():
+            return ()
+        said = (record for record in read(self.path).records() if isinstance(record, MessageRecord | ToolResultRecord))
+        return tuple([record.message for record in said])
+
+    def history(self, agent: str | None = None) -> History:
+        """What one agent (its name, or its agent path) sees; without a name the active agent, or the only one.
+
+        Raises `UnknownView`, naming those there are.
+        """
+        views = self.views
+        if agent is None:
+            agent = self.active_agent or (next(iter(views)) if len(views) == 1 else None)
+        return history_of(views, agent)
+
+    def append(self, *records: Writable) -> None:
+        """Writes records as one batch. Raises `SessionConflict`, `SealedSession` or `JournalFailed`."""
+        journal = self._journal
+        if journal is None:
+            journal = self._begin()
+        journal.append(*records)
+        if self._loaded is not None:
+            for record in records:
+                self._loaded.note(record)
+
+    def _begin(self) -> Journal:
+        journal = self._open()
+        if self._loaded is not None and self._loaded.head != journal.opened_at:
+            journal.close()
+            raise SessionChanged(self.path)
+        self._journal = journal
+        return journal
+
+    def turn_end(self) -> None:
+        """A turn has ended: what was written is synced, as the policy says."""
+        if self._journal is not None:
+            self._journal.turn_end()
+
+    def before_effect(self) -> None:
+        """Something is about to happen in the world: what was written is synced first, as the policy says."""
+        if self._journal is not None:
+            self._journal.before_effect()
+
+    def export(self, path: str | os.PathLike[str]) -> Path:
+        """A sealed copy at a new path: the same lines, and a footer. The session itself goes on."""
+        return export(self.path, path)
+
+    def close(self) -> None:
+        """Syncs and lets go of the file; the session can still be read, and be written to again."""
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+            self._loaded = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class _Loaded:
+    """What one pass over a session's records gives."""
+
+    def __init__(self, reading: Reading | None) -> None:
+        self.handoffs: list[HandoffRecord] = []
+        self.agents: dict[str, AgentRecord] = {}
+        self.usage = Usage()
+        self.about: SessionRecord | None = None
+        self.active: str | None = None
+        self.head = reading.head if reading is not None else ZEROS
+        self.torn = reading.torn if reading is not None else None
+        self.views = self._read(reading) if reading is not None else {}
+
+    def _read(self, reading: Reading) -> dict[str, View]:
+        views = Views()
+        for number, _, record in reading:
+            try:
+                views.take(record)
+            except ValueError as error:
+                raise DamagedSession(reading.path, number, str(error)) from None
+            self.note(record)
+        return views.now()
+
+    def note(self, record: Writable) -> None:
+        """Take in what concerns the session as a whole."""
+        match record:
+            case HandoffRecord():
+                self.handoffs.append(record)
+                if is_top(record.path):
+                    self.active = record.target
+            case ModelCallRecord():
+                self.usage += record.usage
+            case AgentRecord():
+                self.agents[record.name] = record
+            case SessionRecord():
+                self.about = record
+            case _:
+                pass

@@ -1,0 +1,80 @@
+"""What the check of a session can find."""
+
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from handrail.sessions.tails import TornTail
+
+State: TypeAlias = Literal["intact", "torn", "damaged", "tampered", "drifted", "not runnable"]
+
+
+class Drift(msgspec.Struct, frozen=True):
+    """One difference between a recorded boundary and the same boundary run again.
+
+    `handoff` counts the boundaries of the session from 1, `line` is that of its record, `step` the step of the run.
+    `what` says what differs: the source's `view`, the `seed`, or the `record` itself, whose parts do not fit each
+    other. For a seed, `message` is the id of the first message that differs, and `field` which field of it.
+    """
+
+    handoff: int
+    line: int
+    source: str
+    target: str
+    step: int
+    what: Literal["view", "seed", "record"]
+    message: str = ""
+    field: str = ""
+    problem: str = ""
+
+    def __str__(self) -> str:
+        where = f"handoff {self.handoff} ({self.source} -> {self.target}), step {self.step}, line {self.line}"
+        which = f", message {self.message}" + (f", {self.field}" if self.field else "") if self.message else ""
+        return f"{where}: the {self.what}{which}: {self.problem}"
+
+
+class NotRunnable(msgspec.Struct, frozen=True):
+    """A boundary whose filter cannot run here; that its record fits itself was checked."""
+
+    handoff: int
+    line: int
+    source: str
+    target: str
+    missing: str
+
+    def __str__(self) -> str:
+        return f"handoff {self.handoff} ({self.source} -> {self.target}), line {self.line}: {self.missing}"
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What the check of a session found.
+
+    `state` is the worst of it: `damaged` (`line` is no record), `tampered` (`line` was changed, or lines around it
+    are missing), `drifted` (see `drifts`), `not runnable` (see `not_runnable`), `torn` (a crash left a torn end; the
+    rest is whole), or `intact`. `sealed` says whether the file has its footer, `handoffs` how many boundaries were
+    checked, `counts` the records by kind (up to a broken line).
+    """
+
+    path: Path
+    state: State
+    sealed: bool
+    counts: dict[str, int]
+    handoffs: int = 0
+    line: int | None = None
+    problem: str = ""
+    torn: TornTail | None = None
+    drifts: tuple[Drift, ...] = ()
+    not_runnable: tuple[NotRunnable, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing speaks against the session: intact, or torn by a crash at its end."""
+        return self.state in ("intact", "torn")
+
+    def __str__(self) -> str:
+        seal = "sealed" if self.sealed else "not sealed"
+        where = f" at line {self.line}" if self.line is not None else ""
+        why = self.problem or (str(self.torn) if self.state == "torn" else "")
+        lines = [f"{self.state}{where}, {seal}" + (f": {why}" if why else "")]
+        return "\n  ".join([*lines, *map(str, self.drifts), *map(str, self.not_runnable)])

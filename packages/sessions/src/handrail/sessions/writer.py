@@ -1,0 +1,303 @@
+"""The journal: a session file being written, one batch of records at a time.
+
+`append` returns after write(2), so a process that is killed loses nothing that was acknowledged; `fsync` is about power
+cuts. The file is locked while it is open here, and whole at every moment but the one of a write.
+"""
+
+import os
+import secrets
+import time
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self, TypeAlias
+
+from handrail.filters.sources import Clock, IdSource
+from handrail.sessions.codec import decode, encode, unchained
+from handrail.sessions.errors import (
+    DamagedSession,
+    JournalClosed,
+    JournalFailed,
+    SealedSession,
+    SessionConflict,
+    SessionExists,
+)
+from handrail.sessions.headers import read_header, refuse_foreign
+from handrail.sessions.lines import ZEROS, chained, each_line, link
+from handrail.sessions.records import FORMAT, VERSION, Footer, Header, Unknown, Writable
+from handrail.sessions.tails import Tail, TornTail, find_tail
+
+Fsync: TypeAlias = Literal["always", "turn", "never"]
+WRITER = "handrail 0.1"
+_POLL = 0.01
+_BATCH = 512
+_sync = getattr(os, "fdatasync", os.fsync)
+
+
+class Journal:
+    """A session file open for writing; made by `Journal.open` or `Journal.create`, and a context manager.
+
+    `head` is the hash of the last line and `opened_at` what it was when the file was opened; `recovered` says
+    what was wrong with the end of the file then.
+    """
+
+    def __init__(self, path: Path, file: int, fsync: Fsync) -> None:
+        self.path = path
+        self.fsync: Fsync = fsync
+        self.head = self.opened_at = ZEROS
+        self.recovered: TornTail | None = None
+        self._file = file
+        self._end = 0
+        self._writing: tuple[str, int] | None = None
+        self._unsynced = False
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        fsync: Fsync = "turn",
+        lock_timeout: float = 0.0,
+        clock: Clock | None = None,
+        ids: IdSource | None = None,
+    ) -> Self:
+        """The journal at this path, made where there is none; a torn tail is cut and reported in `recovered`.
+
+        `lock_timeout` is how many seconds to wait for another writer; `clock` and `ids` give time and id to a file
+        that is made. Raises `SessionConflict`, `SealedSession`, `NotASession`, `UnsupportedVersion`, `DamagedSession`
+        or `JournalFailed`.
+        """
+        journal = cls._locked(Path(path), fsync, lock_timeout, os.O_CREAT)
+        try:
+            journal._take_up()
+            if not journal._end:
+                journal._begin(None, clock, ids)
+        except BaseException:
+            journal.close()
+            raise
+        return journal
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        continues: str | None = None,
+        fsync: Fsync = "turn",
+        clock: Clock | None = None,
+        ids: IdSource | None = None,
+    ) -> Self:
+        """A new journal; `continues` is the head hash of the sealed session that it goes on from.
+
+        Raises `SessionExists` where there is a file, `JournalFailed` where it cannot be made.
+        """
+        journal = cls._locked(Path(path), fsync, 0.0, os.O_CREAT | os.O_EXCL)
+        try:
+            journal._begin(continues, clock, ids)
+        except BaseException:
+            journal.close()
+            raise
+        return journal
+
+    @classmethod
+    def _locked(cls, path: Path, fsync: Fsync, timeout: float, flags: int) -> Self:
+        try:
+            file = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | flags, 0o600)
+        except FileExistsError:
+            raise SessionExists(path) from None
+        except OSError as error:
+            raise JournalFailed(path, None, error) from error
+        try:
+            _lock(file, path, timeout)
+        except BaseException:
+            os.close(file)
+            raise
+        return cls(path, file, fsync)
+
+    def _take_up(self) -> None:
+        with open(self._file, "rb", closefd=False) as file:
+            tail = find_tail(file)
+            if tail.end:
+                read_header(self.path, file)
+            elif tail.torn is not None:
+                refuse_foreign(self.path, file)
+        last = self._last(tail) if tail.last else None
+        if isinstance(last, Footer):
+            raise SealedSession(self.path, link(tail.last))
+        self.recovered = tail.torn
+        if tail.torn is not None:
+            os.ftruncate(self._file, tail.end)
+            self._unsynced = True
+        self._end = tail.end
+        os.lseek(self._file, self._end, os.SEEK_SET)
+        if not tail.terminated:
+            self._write(b"\n", link(tail.last))
+        self.head = self.opened_at = link(tail.last) if tail.last else ZEROS
+
+    def _last(self, tail: Tail) -> Writable:
+        try:
+            return decode(tail.last)
+        except ValueError as error:
+            with open(self._file, "rb", closefd=False) as file:
+                number = sum(1 for _ in each_line(file, tail.end))
+            raise DamagedSession(self.path, number, f"{error}; it has its newline, so no crash left it") from None
+
+    def _begin(self, continues: str | None, clock: Clock | None, ids: IdSource | None) -> None:
+        identity = ids.next() if ids is not None else secrets.token_hex(16)
+        now = (clock or Clock())()
+        self.append(
+            Header(
+                format=FORMAT,
+                version=VERSION,
+                id=identity,
+                created_at=now,
+                draft=True,
+                writer=WRITER,
+                continues=continues,
+            )
+        )
+        if self.fsync != "never":
+            self.sync()
+            _sync_folder(self.path.parent)
+
+    def append(self, *records: Writable) -> None:
+        """Writes the records as one batch: after a crash all of them are there, or none.
+
+        Raises `JournalFailed` where the disk refuses; the file then ends where it ended before.
+        """
+        if self._writing is not None:
+            self._settle()
+        head = self.head
+        if len(records) == 1:
+            data = chained(head, 0, _body(records[0]))
+            head = link(data)
+            self._write(data + b"\n", head)
+        elif records:
+            lines: list[bytes] = []
+            batch = len(records) - 1
+            for record in records:
+                line = chained(head, batch, _body(record))
+                head = link(line)
+                lines.append(line)
+                batch = -len(lines)
+            lines.append(b"")
+            self._write(b"\n".join(lines), head)
+        if self.fsync == "always":
+            self.sync()
+
+    def _write(self, data: bytes, head: str) -> None:
+        end = self._end + len(data)
+        self._writing = head, end
+        try:
+            written = os.write(self._file, data)
+            while written < len(data):
+                written += os.write(self._file, data[written:])
+        except OSError as error:
+            self._undo(error)
+        self.head, self._end, self._unsynced = head, end, True
+        self._writing = None
+
+    def _undo(self, error: OSError) -> None:
+        if self._file < 0:
+            self._writing = None
+            raise JournalClosed(self.path) from None
+        try:
+            self._settle()
+        except OSError as worse:
+            raise JournalFailed(self.path, self._end, worse) from error
+        raise JournalFailed(self.path, self._end, error) from error
+
+    def _settle(self) -> None:
+        # A write that failed or was interrupted (by Ctrl-C) has left all of its bytes, or has to leave none.
+        if self._writing is None:
+            return
+        head, end = self._writing
+        if os.fstat(self._file).st_size == end:
+            self.head, self._end, self._unsynced = head, end, True
+        else:
+            os.ftruncate(self._file, self._end)
+            os.lseek(self._file, self._end, os.SEEK_SET)
+        self._writing = None
+
+    def sync(self) -> None:
+        """Waits until everything written is on the disk, whatever the policy. Raises `JournalFailed`."""
+        self._settle()
+        if self._unsynced:
+            try:
+                _sync(self._file)
+            except OSError as error:
+                raise JournalFailed(self.path, self._end, error) from error
+            self._unsynced = False
+
+    def turn_end(self) -> None:
+        """A turn has ended: synced, unless the policy is `never`."""
+        if self.fsync != "never":
+            self.sync()
+
+    def before_effect(self) -> None:
+        """Something outside is about to happen that the records speak of: synced, unless the policy is `never`."""
+        if self.fsync != "never":
+            self.sync()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the journal is closed."""
+        return self._file < 0
+
+    def close(self) -> None:
+        """Syncs by the policy, and lets go of the file and its lock. Closing again does nothing."""
+        if self._file < 0:
+            return
+        file = self._file
+        try:
+            self._settle()
+            self.turn_end()
+        finally:
+            self._file = -1
+            os.close(file)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def append_all(journal: Journal, records: Iterable[Writable]) -> None:
+    """Writes any number of records, some hundreds at a time."""
+    records = iter(records)
+    while batch := list(islice(records, _BATCH)):
+        journal.append(*batch)
+
+
+def _body(record: Writable) -> bytes:
+    if type(record) is Unknown or record.prev or record.batch:
+        record = unchained(record)
+    return encode(record)
+
+
+def _lock(file: int, path: Path, timeout: float) -> None:
+    # A lock of the open file, not of the process: a second writer in this process is refused as well.
+    import fcntl
+
+    until = time.monotonic() + timeout
+    while True:
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise SessionConflict(path, timeout) from None
+            time.sleep(min(_POLL, left))
+
+
+def _sync_folder(folder: Path) -> None:
+    # A new file survives a power cut only when the folder that names it does.
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

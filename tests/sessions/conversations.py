@@ -1,0 +1,142 @@
+"""A conversation of several agents, written down as a run writes it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from handrail.filters import (
+    Filter,
+    History,
+    Message,
+    Note,
+    ToolCall,
+    View,
+    assistant,
+    call,
+    digest,
+    edge_history,
+    seal,
+    tool_result,
+)
+from handrail.filters.messages import Messages
+from handrail.sessions import HandoffRecord, MessageRecord, Session, SubagentRecord, ToolResultRecord
+
+
+class Conversation:
+    """Keeps every agent's view as a loop does, and writes each record as it happens."""
+
+    def __init__(self, path: Path) -> None:
+        self.session = Session(path, fsync="never")
+        self.views = dict(self.session.views)
+        self.count = len(self.session.log)
+
+    def __enter__(self) -> "Conversation":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.session.close()
+
+    def name(self) -> str:
+        self.count += 1
+        return f"m{self.count}"
+
+    def history(self, path: str) -> History:
+        view = self.views.get(path)
+        return view.history if view is not None else History()
+
+    def keep(self, path: str, messages: Messages) -> None:
+        view = self.views.get(path, View(History()))
+        self.views[path] = View(view.history.extend(messages), view.removed)
+
+    def say(self, path: str, message: Message) -> Message:
+        message = message.replace(id=self.name())
+        self.session.append(MessageRecord(path=path, message=message))
+        self.keep(path, [message])
+        return message
+
+    def use_tool(self, path: str, *names: str, backwards: bool = False) -> None:
+        """One response with these calls; their results come in order, or from the last to the first."""
+        calls = [call(name, call_id=f"c{self.count}-{place}") for place, name in enumerate(names)]
+        self.say(path, assistant("Let me see.", calls, agent=path))
+        results = [tool_result(each, f"{each.name} says yes", id=self.name()) for each in calls]
+        for result in reversed(results) if backwards else results:
+            self.session.append(ToolResultRecord(path=path, message=result))
+        self.keep(path, results)
+
+    def hand_over(
+        self,
+        source: str,
+        target: str,
+        filter: Filter | Callable[[Messages], Messages],
+        reason: str = "Please help.",
+        beside: str | None = None,
+    ) -> None:
+        """A handoff; `beside` is an ordinary tool called in the same response, after the transfer call."""
+        transfer = ToolCall(f"h{self.count}", f"transfer_to_{target}", json.dumps({"reason": reason}), transfer=True)
+        others = [call(beside, call_id=f"b{self.count}")] if beside is not None else []
+        self.say(source, assistant([transfer, *others], agent=source))
+        results = [tool_result(each, "done", id=self.name()) for each in others]
+        for result in results:
+            self.session.append(ToolResultRecord(path=source, message=result))
+        view = self.history(source).extend(results)
+        edge = edge_history(view, transfer.id, kind="handoff")
+        notes = (Note("reason", reason),)
+        sealed = seal(filter)
+        seed = sealed.hand_over(edge.messages, notes, edge.view)
+        said = tool_result(transfer, f"The conversation goes to {target}.", id=self.name())
+        self.session.append(
+            HandoffRecord(
+                path=source,
+                source=source,
+                target=target,
+                target_path=target,
+                call_id=transfer.id,
+                notes=notes,
+                filter=sealed.descriptor,
+                view=view.digest,
+                view_length=len(view),
+                crossed=edge.crossed(seed),
+                seed=digest(seed),
+                seed_length=len(seed),
+            ),
+            ToolResultRecord(path=source, message=said),
+        )
+        self.keep(source, [said, *results])
+        known = self.views.get(target)
+        self.views[target] = known.enter(seed) if known is not None else View(History(seed))
+
+    def ask(self, caller: str, child: str, filter: Filter, input: str, answer: str) -> None:
+        """A sub-agent is asked, says one thing, and answers."""
+        asked = call(child, call_id=f"s{self.count}", input=input)
+        self.say(caller, assistant(asked, agent=caller))
+        view = self.history(caller)
+        edge = edge_history(view, asked.id, kind="subagent")
+        notes, sealed = (Note("input", input),), seal(filter)
+        seed = sealed.hand_over(edge.messages, notes, edge.view)
+        path = f"{caller}/{child}@{asked.id}"
+        same: dict[str, Any] = {
+            "path": caller,
+            "source": caller,
+            "target": child,
+            "target_path": path,
+            "call_id": asked.id,
+        }
+        self.session.append(
+            SubagentRecord(
+                event="start",
+                notes=notes,
+                filter=sealed.descriptor,
+                view=view.digest,
+                view_length=len(view),
+                crossed=edge.crossed(seed),
+                seed=digest(seed),
+                seed_length=len(seed),
+                **same,
+            )
+        )
+        self.session.append(MessageRecord(path=path, message=assistant(answer, agent=child, id=self.name())))
+        self.session.append(SubagentRecord(event="end", status="completed", answer=answer, **same))
+        result = tool_result(asked, answer, id=self.name())
+        self.session.append(ToolResultRecord(path=caller, message=result))
+        self.keep(caller, [result])

@@ -1,0 +1,39 @@
+"""The chain of lines."""
+
+import io
+from hashlib import sha256
+
+from handrail.sessions.lines import ZEROS, chained, each_line, follows, link, prev_of
+
+
+def test_a_line_names_the_hash_of_the_line_before_it() -> None:
+    first = chained(ZEROS, 0, b'{"kind":"a"}')
+    second = chained(link(first), 0, b'{"kind":"b"}')
+    assert second == b'{"prev":"%b","kind":"b"}' % sha256(first).hexdigest().encode()
+    assert follows(second, link(first))
+    assert not follows(second, ZEROS)
+
+
+def test_a_link_is_read_however_the_line_is_laid_out() -> None:
+    assert prev_of(b'{ "kind": "a", "prev": "abc" }') == "abc"
+    assert follows(b'{ "kind": "a", "prev": "abc" }', "abc")
+    assert [prev_of(line) for line in (b"[]", b"{", b"{}")] == ["", "", ""]
+
+
+def test_a_record_says_its_place_in_a_batch() -> None:
+    assert chained("ab", 2, b'{"kind":"a"}') == b'{"prev":"ab","batch":2,"kind":"a"}'
+
+
+def test_lines_come_with_their_numbers_and_offsets_up_to_the_end_that_was_asked_for() -> None:
+    assert list(each_line(io.BytesIO(b"ab\ncde\nf"), 7)) == [(1, 0, b"ab"), (2, 3, b"cde")]
+    assert list(each_line(io.BytesIO(b"ab\ncde\nf"), 8)) == [(1, 0, b"ab"), (2, 3, b"cde"), (3, 7, b"f")]
+
+
+def test_progress_is_told_in_bytes() -> None:
+    told: list[int] = []
+    line = b"x" * 999 + b"\n"
+    for _ in each_line(io.BytesIO(line * 5000), 5_000_000, told.append):
+        pass
+    assert told == sorted(told)
+    assert told[-1] == 5_000_000
+    assert len(told) == 5

@@ -1,0 +1,67 @@
+"""Messages kept as offsets into a file."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from handrail.filters import History, Message, user
+from handrail.sessions import Journal, MessageRecord, read
+from handrail.sessions.offsets import Offsets, Store
+
+COUNT = 40_000
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("offsets") / "s.jsonl"
+    with Journal.open(path, fsync="never") as journal:
+        for start in range(0, COUNT, 500):
+            said = [user(f"word {n}", id=f"m{n}") for n in range(start, start + 500)]
+            journal.append(*[MessageRecord(path="desk", message=message) for message in said])
+    return path
+
+
+@pytest.fixture
+def history(path: Path) -> Iterator[History]:
+    """All messages of the file, none of them in memory."""
+    with path.open("rb") as file:
+        store = Store(file)
+        items = Offsets(store)
+        for _, offset, record in read(path):
+            if isinstance(record, MessageRecord):
+                store.see(offset, record.message)
+                items.append(record.message)
+        yield History.over(items)
+
+
+def test_it_reads_like_the_messages_themselves(history: History) -> None:
+    whole = [user(f"word {n}", id=f"m{n}") for n in range(COUNT)]
+    assert list(history) == whole
+    assert history[-1] == whole[-1]
+    assert list(history[100:200]) == whole[100:200]
+    assert [message.id for message in list(reversed(history))[:2]] == ["m39999", "m39998"]
+
+
+def test_ids_are_found_near_and_far_and_not_where_they_are_not(history: History) -> None:
+    assert [history.position(f"m{n}") for n in (0, 12_345, COUNT - 1)] == [0, 12_345, COUNT - 1]
+    assert history.position("nobody") is None
+    assert history.prefix(10).position("m11") is None
+
+
+def test_a_history_that_goes_its_own_way_keeps_its_own_messages(history: History) -> None:
+    left = history.prefix(5).append(user("left", id="left"))
+    right = history.prefix(5).append(user("right", id="right"))
+    assert [message.text for message in left[4:]] == ["word 4", "left"]
+    assert (right.position("right"), right.position("left"), history.position("right")) == (5, None, None)
+
+
+def test_a_message_that_no_line_holds_is_kept_itself(history: History) -> None:
+    made = Message("user", id="f1")
+    grown = history.append(made).append(made.replace(id="f2"))
+    assert grown[COUNT] is made
+    assert grown.position("f2") == COUNT + 1
+
+
+def test_its_digest_is_that_of_the_messages(history: History) -> None:
+    assert history.digest == History([user(f"word {n}", id=f"m{n}") for n in range(COUNT)]).digest

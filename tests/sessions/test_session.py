@@ -1,0 +1,176 @@
+"""A session as the agents that go on with it see it."""
+
+from pathlib import Path
+
+import pytest
+
+from handrail.filters import assistant, full, user
+from handrail.sessions import (
+    AgentRecord,
+    DamagedSession,
+    HandoffRecord,
+    MessageRecord,
+    ModelCallRecord,
+    NotASession,
+    Session,
+    SessionChanged,
+    SessionConflict,
+    SessionExists,
+    UnknownView,
+    Usage,
+    read,
+    verify,
+)
+from sessions.conversations import Conversation
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A conversation in which the desk handed over to billing, and billing asked research."""
+    path = tmp_path / "talk.jsonl"
+    with Conversation(path) as talk:
+        talk.say("desk", user("I was charged twice."))
+        talk.hand_over("desk", "billing", full())
+        talk.ask("billing", "research", full(), "Look it up.", "Twice indeed.")
+        talk.say("billing", assistant("You were.", agent="billing"))
+    return path
+
+
+def said(text: str) -> MessageRecord:
+    return MessageRecord(path="desk", message=user(text, id=text))
+
+
+def test_a_session_that_is_not_there_yet_is_empty_and_made_at_the_first_write(tmp_path: Path) -> None:
+    session = Session(tmp_path / "new.jsonl")
+    assert (session.views, session.handoffs, session.active_agent, session.log) == ({}, [], None, ())
+    assert not session.path.exists()
+    session.append(said("one"))
+    assert [message.text for message in session.log] == ["one"]
+    session.close()
+    assert verify(session.path).state == "intact"
+
+
+def test_each_agent_has_its_own_view_and_the_log_has_everything_once(path: Path) -> None:
+    session = Session(path)
+    assert [message.text for message in session.history("billing")] == [
+        "I was charged twice.",
+        "",
+        "Twice indeed.",
+        "You were.",
+    ]
+    assert session.history("desk")[1].tool_calls[0].transfer
+    assert len({message.id for message in session.log}) == len(session.log) == 7
+
+
+def test_the_active_agent_is_the_target_of_the_last_handoff(path: Path) -> None:
+    session = Session(path)
+    assert session.active_agent == "billing"
+    assert [(handoff.source, handoff.target) for handoff in session.handoffs] == [("desk", "billing")]
+    assert session.history() == session.history("billing")
+
+
+def test_a_handoff_within_a_sub_agents_call_does_not_set_the_active_agent(tmp_path: Path) -> None:
+    session = Session(tmp_path / "s")
+    session.append(HandoffRecord(path="desk/a@t", source="a", target="b", target_path="desk/b@t"))
+    assert (len(session.handoffs), session.active_agent) == (1, None)
+    session.close()
+    assert Session(session.path).active_agent is None
+
+
+def test_what_is_appended_is_noted_at_once(tmp_path: Path) -> None:
+    with Session(tmp_path / "s") as session:
+        assert session.usage == Usage()
+        session.append(
+            AgentRecord(name="desk", model="m"), ModelCallRecord(path="desk", step=1, usage=Usage(10, 2, requests=1))
+        )
+        session.append(ModelCallRecord(path="desk", step=2, usage=Usage(5, 1, requests=1)))
+        assert session.usage == Usage(15, 3, requests=2)
+        assert session.agents["desk"].model == "m"
+    assert Session(session.path).usage == session.usage
+
+
+def test_an_agent_without_a_view_is_an_error_that_names_those_with_one(path: Path) -> None:
+    with pytest.raises(UnknownView, match="possible: billing, desk") as caught:
+        Session(path).history("sales")
+    assert caught.value.known == ("billing", "desk")
+
+
+def test_with_one_view_its_agent_need_not_be_named(tmp_path: Path) -> None:
+    with Session(tmp_path / "s") as session:
+        session.append(said("one"))
+        session.reload()
+        assert len(session.history()) == 1
+        session.append(MessageRecord(path="other", message=user("two")))
+        session.reload()
+        with pytest.raises(UnknownView, match="no agent was named"):
+            session.history()
+
+
+def test_two_writers_do_not_mix(path: Path) -> None:
+    with Session(path) as first, Session(path) as second:
+        first.append(said("one"))
+        with pytest.raises(SessionConflict):
+            second.append(said("two"))
+    with Session(path) as third:
+        third.append(said("three"))
+
+
+def test_a_session_that_another_wrote_to_since_it_was_read_is_read_again_first(path: Path) -> None:
+    stale = Session.open(path)
+    with Session(path) as other:
+        other.append(said("one"))
+    with pytest.raises(SessionChanged):
+        stale.append(said("two"))
+    stale.reload()
+    stale.append(said("two"))
+    stale.close()
+    assert [message.text for message in Session(path).log[-2:]] == ["one", "two"]
+
+
+def test_a_torn_end_is_told_and_cut_at_the_first_write(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b'{"prev":"torn')
+    session = Session.open(path)
+    assert session.torn is not None
+    session.append(said("after"))
+    session.close()
+    assert session.torn is None
+    assert verify(path).state == "intact"
+
+
+def test_a_closed_session_can_be_written_to_again(path: Path) -> None:
+    session = Session(path)
+    session.append(said("one"))
+    session.close()
+    session.append(said("two"))
+    session.turn_end()
+    session.before_effect()
+    session.close()
+    assert [message.text for message in session.log[-2:]] == ["one", "two"]
+
+
+def test_a_sealed_copy_is_gone_on_from_in_a_session_of_its_own(path: Path, tmp_path: Path) -> None:
+    sealed = Session(path).export(tmp_path / "sealed.jsonl")
+    session = Session.continue_from(sealed, tmp_path / "next.jsonl")
+    assert session.views == Session(path).views
+    session.append(said("more"))
+    session.close()
+    assert read(session.path).header.continues == read(sealed).head
+    assert verify(session.path).state == "intact"
+    with pytest.raises(SessionExists):
+        Session.continue_from(sealed, session.path)
+
+
+def test_a_record_that_names_what_never_was_is_an_error_with_its_line(path: Path) -> None:
+    with Session(path) as session:
+        session.append(HandoffRecord(path="desk", source="desk", target="x", target_path="x", crossed=((5, 90),)))
+    lines = len(path.read_bytes().splitlines())
+    with pytest.raises(DamagedSession) as caught:
+        Session.open(path)
+    assert caught.value.line == lines
+
+
+def test_a_file_that_is_no_session_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes").write_text("hello")
+    with pytest.raises(NotASession):
+        Session.open(tmp_path / "notes")

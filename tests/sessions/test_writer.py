@@ -1,0 +1,287 @@
+"""The journal: what is acknowledged is there, whatever happens next."""
+
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from handrail.filters import FixedClock, FixedIds, user
+from handrail.filters.errors import HandrailError
+from handrail.sessions import (
+    DamagedSession,
+    Header,
+    Journal,
+    JournalClosed,
+    JournalFailed,
+    MessageRecord,
+    NotASession,
+    SealedSession,
+    SessionConflict,
+    SessionExists,
+    Unknown,
+    UnsupportedVersion,
+    export,
+    read,
+    verify,
+)
+from handrail.sessions.writer import Fsync
+
+
+def said(text: str) -> MessageRecord:
+    return MessageRecord(path="desk", message=user(text, id=text))
+
+
+def words(path: Path) -> list[str]:
+    return [record.message.text for record in read(path).records() if isinstance(record, MessageRecord)]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "session.jsonl"
+
+
+def test_a_new_journal_holds_a_draft_header_and_nothing_else(path: Path) -> None:
+    Journal.open(path, clock=FixedClock(5), ids=FixedIds("s")).close()
+    (header,) = read(path).records()
+    assert isinstance(header, Header)
+    assert (header.format, header.version, header.draft, header.created_at) == ("handrail-session", 1, True, 5)
+    assert header.id.startswith("s")
+
+
+def test_what_was_appended_is_in_the_file_at_once(path: Path) -> None:
+    with Journal.open(path) as journal:
+        journal.append(said("one"))
+        journal.append(said("two"), said("three"))
+        journal.append()
+        assert words(path) == ["one", "two", "three"]
+    assert verify(path).state == "intact"
+
+
+def test_a_session_is_its_owners_alone(path: Path) -> None:
+    Journal.open(path).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("fsync", ["always", "turn", "never"])
+def test_every_policy_writes_the_same_lines(path: Path, fsync: Fsync) -> None:
+    with Journal.open(path, fsync=fsync) as journal:
+        journal.append(said("one"))
+        journal.before_effect()
+        journal.append(said("two"))
+        journal.turn_end()
+        journal.sync()
+    assert words(path) == ["one", "two"]
+
+
+def test_a_second_writer_is_refused_in_the_same_process_too(path: Path) -> None:
+    with Journal.open(path) as journal:
+        with pytest.raises(SessionConflict) as caught:
+            Journal.open(path, lock_timeout=0.05)
+        assert (caught.value.path, caught.value.waited) == (path, 0.05)
+        journal.append(said("one"))
+    with Journal.open(path) as journal:
+        journal.append(said("two"))
+    assert words(path) == ["one", "two"]
+
+
+def test_reading_is_never_held_up_by_a_writer(path: Path) -> None:
+    with Journal.open(path) as journal:
+        journal.append(said("one"))
+        assert words(path) == ["one"]
+        assert verify(path).state == "intact"
+
+
+def test_a_closed_journal_takes_nothing_more(path: Path) -> None:
+    journal = Journal.open(path)
+    journal.close()
+    journal.close()
+    assert journal.closed
+    with pytest.raises(JournalClosed):
+        journal.append(said("late"))
+
+
+def test_torn_at_every_byte_the_conversation_goes_on(path: Path, tmp_path: Path) -> None:
+    with Journal.open(path, fsync="never") as journal:
+        journal.append(said("before"))
+        kept = path.stat().st_size
+        journal.append(said("torn"), said("batch"))
+    data = path.read_bytes()
+    for cut in range(kept, len(data)):
+        torn = tmp_path / "torn.jsonl"
+        torn.write_bytes(data[:cut])
+        with Journal.open(torn, fsync="never") as journal:
+            assert (journal.recovered is None) == (cut == kept)
+            journal.append(said("after"))
+        whole = ["before", "torn", "batch", "after"] if cut == len(data) - 1 else ["before", "after"]
+        assert words(torn) == whole
+        assert verify(torn).state == "intact"
+
+
+@pytest.mark.parametrize(
+    ("tail", "left"),
+    [
+        (b'{"seq":2,"role":"assist', ["before"]),
+        (b'{"seq":2,"content":"caf' + b"\xc3", ["before"]),
+        (b"\0" * 64, ["before"]),
+    ],
+    ids=["half_json", "half_character", "nul_padding"],
+)
+def test_a_torn_tail_costs_at_most_the_torn_record(path: Path, tail: bytes, left: list[str]) -> None:
+    with Journal.open(path) as journal:
+        journal.append(said("before"))
+    size = path.stat().st_size
+    with path.open("ab") as file:
+        file.write(tail)
+    assert words(path) == left
+    assert path.stat().st_size == size + len(tail)
+    with Journal.open(path) as journal:
+        assert journal.recovered is not None
+        assert (journal.recovered.offset, journal.recovered.length) == (size, len(tail))
+        journal.append(said("after"))
+    assert words(path) == [*left, "after"]
+
+
+def test_a_whole_last_record_without_its_newline_is_kept(path: Path) -> None:
+    with Journal.open(path) as journal:
+        journal.append(said("before"))
+        journal.append(said("kept"))
+    path.write_bytes(path.read_bytes()[:-1])
+    with Journal.open(path) as journal:
+        assert journal.recovered is not None
+        journal.append(said("after"))
+    assert words(path) == ["before", "kept", "after"]
+    assert verify(path).state == "intact"
+
+
+def test_a_header_torn_by_a_crash_is_written_again(path: Path) -> None:
+    Journal.open(path).close()
+    data = path.read_bytes()
+    for cut in (1, 40, 80, len(data) - 2):
+        path.write_bytes(data[:cut])
+        with Journal.open(path) as journal:
+            journal.append(said("one"))
+        assert words(path) == ["one"]
+
+
+@pytest.mark.parametrize("content", [b"my notes", b"my notes\nof today", b'{"role":"user"}', b"[1]\n", b"\xff\xfe\n"])
+def test_a_file_that_is_no_session_is_refused_and_left_alone(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(NotASession) as caught:
+        Journal.open(path)
+    assert "handrail import" in str(caught.value)
+    assert path.read_bytes() == content
+
+
+def test_a_newer_version_is_refused_with_both_versions_named(path: Path) -> None:
+    Journal.open(path).close()
+    newer = path.read_bytes().replace(b'"version":1', b'"version":9,"new":true')
+    path.write_bytes(newer)
+    with pytest.raises(UnsupportedVersion, match="version 9; this Handrail reads version 1") as caught:
+        Journal.open(path)
+    assert (caught.value.found, caught.value.supported) == (9, (1,))
+    assert path.read_bytes() == newer
+
+
+def test_a_broken_last_line_that_no_crash_can_leave_is_an_error(path: Path) -> None:
+    with Journal.open(path) as journal:
+        journal.append(said("one"))
+    broken = path.read_bytes() + b"{broken}\n"
+    path.write_bytes(broken)
+    with pytest.raises(DamagedSession) as caught:
+        Journal.open(path)
+    assert caught.value.line == 3
+    assert path.read_bytes() == broken
+
+
+def test_a_sealed_copy_is_not_written_to(path: Path, tmp_path: Path) -> None:
+    with Journal.open(path) as journal:
+        journal.append(said("one"))
+    sealed = export(path, tmp_path / "sealed.jsonl")
+    with pytest.raises(SealedSession, match="continue_from") as caught:
+        Journal.open(sealed)
+    with Journal.create(tmp_path / "next.jsonl", continues=caught.value.head):
+        pass
+    assert read(tmp_path / "next.jsonl").header.continues == read(sealed).head
+
+
+def test_a_new_journal_overwrites_nothing(path: Path) -> None:
+    path.write_text("precious")
+    with pytest.raises(SessionExists):
+        Journal.create(path)
+    assert path.read_text() == "precious"
+
+
+@pytest.mark.parametrize("place", ["missing/session.jsonl", "."])
+def test_a_place_that_cannot_be_written_to_is_a_typed_error(tmp_path: Path, place: str) -> None:
+    with pytest.raises(JournalFailed, match="cannot be written to") as caught:
+        Journal.open(tmp_path / place)
+    assert caught.value.size is None
+    assert isinstance(caught.value, HandrailError)
+
+
+def test_a_full_disk_loses_nothing_that_was_acknowledged(path: Path) -> None:
+    journal = Journal.open(path, fsync="never")
+    journal.append(said("one"))
+    size = path.stat().st_size
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 300, hard))
+    try:
+        with pytest.raises(JournalFailed) as caught:
+            journal.append(said("two"), said("x" * 5000))
+        assert caught.value.size == path.stat().st_size == size
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    journal.append(said("three"))
+    journal.close()
+    assert words(path) == ["one", "three"]
+    assert verify(path).state == "intact"
+
+
+def test_a_record_of_another_session_is_chained_anew(path: Path, tmp_path: Path) -> None:
+    line = b'{"prev":"%b","batch":-4,"kind":"state","n":1.0}' % (b"a" * 64)
+    with Journal.open(path) as journal:
+        journal.append(said("one"))
+    with Journal.open(tmp_path / "copy.jsonl") as journal:
+        journal.append(*[record for record in read(path).records() if not isinstance(record, Header)])
+        journal.append(Unknown("state", line))
+    assert verify(tmp_path / "copy.jsonl").counts == {"header": 1, "message": 1, "state": 1}
+    assert b'"kind":"state","n":1.0}' in (tmp_path / "copy.jsonl").read_bytes()
+
+
+WRITER = """
+import sys
+from handrail.filters import user
+from handrail.sessions import Journal, MessageRecord
+with Journal.open(sys.argv[1], fsync=sys.argv[2]) as journal:
+    number = 0
+    while True:
+        number += 1
+        batch = [MessageRecord(path="desk", message=user(f"{number}.{part}")) for part in range(number % 4 + 1)]
+        journal.append(*batch)
+        print(number, flush=True)
+"""
+
+
+@pytest.mark.parametrize("fsync", ["always", "turn", "never"])
+def test_a_killed_writer_loses_nothing_that_was_acknowledged(path: Path, fsync: Fsync) -> None:
+    for acknowledged in (1, 7, 40):
+        path.unlink(missing_ok=True)
+        command = [sys.executable, "-c", WRITER, str(path), fsync]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
+            assert writer.stdout is not None
+            for line in writer.stdout:
+                if int(line) == acknowledged:
+                    os.kill(writer.pid, signal.SIGKILL)
+                    break
+        with Journal.open(path, lock_timeout=10):
+            pass
+        numbers = [int(word.partition(".")[0]) for word in words(path)]
+        whole = [number for number in range(1, max(numbers) + 1) for _ in range(number % 4 + 1)]
+        assert numbers == whole
+        assert max(numbers) >= acknowledged
+        assert verify(path).state == "intact"
