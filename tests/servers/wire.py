@@ -38,9 +38,12 @@ async def wire(
     head = "\r\n".join((f"HTTP/1.1 {status}", f"content-type: {content_type}", "transfer-encoding: chunked", *headers))
 
     writers: list[asyncio.StreamWriter] = []
+    serving: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writers.append(writer)
+        if (task := asyncio.current_task()) is not None:
+            serving.add(task)
         try:
             while request := await _request(reader):
                 seen.requests.append(request)
@@ -70,6 +73,7 @@ async def wire(
         # A connection that a client keeps alive would hold the server open.
         for writer in writers:
             writer.close()
+        await asyncio.gather(*serving, return_exceptions=True)
         await server.wait_closed()
 
 

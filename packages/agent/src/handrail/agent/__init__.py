@@ -1,1 +1,65 @@
-"""Agents that hand off to each other or wrap each other as tools."""
+"""Agents that hand over to one another: the loop, the kernel around it, tools, handoffs and models."""
+
+from handrail.agent.agents import Agent
+from handrail.agent.contexts import RunContext
+from handrail.agent.errors import (
+    ActiveAgentUnknown,
+    BuildError,
+    InvalidAnswer,
+    InvalidInput,
+    InvalidResponse,
+    LimitExceeded,
+    ModelError,
+    ModelRefused,
+    ModelTimeout,
+    ModelUnavailable,
+    NameClash,
+    RunError,
+    ScriptError,
+    StreamBroken,
+    UnfitName,
+    UnknownTarget,
+)
+from handrail.agent.handoffs import Handoff, handoff
+from handrail.agent.kernel import Middleware
+from handrail.agent.limits import Limits
+from handrail.agent.models import ChatResponse, Model, Settings
+from handrail.agent.runs import RunResult, Stream
+from handrail.agent.scripted import FunctionModel, ScriptedModel
+from handrail.agent.subagents import to_tool
+from handrail.agent.tools import Tool, tool
+
+__all__ = [
+    "ActiveAgentUnknown",
+    "Agent",
+    "BuildError",
+    "ChatResponse",
+    "FunctionModel",
+    "Handoff",
+    "InvalidAnswer",
+    "InvalidInput",
+    "InvalidResponse",
+    "LimitExceeded",
+    "Limits",
+    "Middleware",
+    "Model",
+    "ModelError",
+    "ModelRefused",
+    "ModelTimeout",
+    "ModelUnavailable",
+    "NameClash",
+    "RunContext",
+    "RunError",
+    "RunResult",
+    "ScriptError",
+    "ScriptedModel",
+    "Settings",
+    "Stream",
+    "StreamBroken",
+    "Tool",
+    "UnfitName",
+    "UnknownTarget",
+    "handoff",
+    "to_tool",
+    "tool",
+]

@@ -1,0 +1,222 @@
+"""Agents: instructions, a model, tools, and the agents that one may hand over to."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from handrail.agent.errors import BuildError
+from handrail.agent.graphs import Graph, check_offered, resolve
+from handrail.agent.handoffs import Handoff, handoff
+from handrail.agent.kernel.middlewares import Middleware, check_middleware
+from handrail.agent.limits import Limits
+from handrail.agent.models import DEFAULT_SETTINGS, Model, Settings, find_model
+from handrail.agent.names import check_agent_name
+from handrail.agent.runs import Input, RunResult, Stream, execute
+from handrail.agent.subagents import AgentTool, to_tool
+from handrail.agent.tools import Tool
+from handrail.agent.tools import tool as as_tool
+from handrail.filters import Clock, Filter, IdSource
+from handrail.filters.messages import Messages
+from handrail.sessions import Session
+
+Instructions: TypeAlias = str | Mapping[str, str]
+AnyFilter: TypeAlias = Filter | Callable[[Messages], Any]
+
+
+class Agent:
+    """An agent: immutable, reusable, and safe to run many times at once.
+
+    `instructions` are text, or named blocks; they stand beside the messages and never cross a handoff. `model` is a
+    `Model` or `service:name`. `tools` are `Tool`s or functions; `handoffs` are `handoff(…)` values, agents, callables
+    that return one, or names of reachable agents. `description` says to other agents what this one is for.
+
+    What is known when the agent is made is checked there (`BuildError`), the rest at `check()`, `describe()` or the
+    first run, before any request.
+    """
+
+    __slots__ = (
+        "_graph",
+        "description",
+        "handoffs",
+        "instructions",
+        "limits",
+        "middleware",
+        "model",
+        "name",
+        "settings",
+        "tools",
+    )
+    name: str
+    description: str
+    instructions: Mapping[str, str]
+    model: Model
+    tools: tuple[Tool, ...]
+    handoffs: tuple[Handoff, ...]
+    middleware: tuple[Middleware, ...]
+    limits: Limits | None
+    settings: Settings
+    _graph: Graph | None
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        model: Model | str,
+        instructions: Instructions = "",
+        description: str = "",
+        tools: Sequence[Tool | Callable[..., Any]] = (),
+        handoffs: "Sequence[Handoff | Agent | str | Callable[[], Agent]]" = (),
+        middleware: Sequence[Middleware] = (),
+        limits: Limits | None = None,
+        settings: Settings = DEFAULT_SETTINGS,
+    ) -> None:
+        give = object.__setattr__
+        give(self, "name", check_agent_name(name))
+        give(self, "description", description)
+        give(self, "instructions", _blocks(instructions))
+        give(self, "model", find_model(model))
+        give(self, "tools", tuple([each if isinstance(each, Tool) else as_tool(each) for each in tools]))
+        give(self, "handoffs", tuple([each if isinstance(each, Handoff) else handoff(each) for each in handoffs]))
+        give(self, "middleware", tuple(middleware))
+        give(self, "limits", limits)
+        give(self, "settings", settings)
+        give(self, "_graph", None)
+        check_middleware(self.middleware, name)
+        check_offered(self, [_known_name(edge.target) for edge in self.handoffs])
+        for each in self.tools:
+            each.prepare()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"an agent is immutable; make another one to change {name}")
+
+    def __repr__(self) -> str:
+        return f"Agent({self.name!r})"
+
+    def graph(self) -> Graph:
+        """This agent and all it can reach, resolved once. Raises `BuildError` for what cannot work."""
+        known = self._graph
+        if known is None:
+            known = resolve(self)
+            object.__setattr__(self, "_graph", known)
+        return known
+
+    def check(self) -> None:
+        """Resolves every late-bound target now, and raises `BuildError` for what cannot work."""
+        self.graph()
+
+    def describe(self) -> str:
+        """Every chain in order, the tools, and the handoffs with their filters, for this agent and all it can reach."""
+        return self.graph().describe()
+
+    def to_tool(
+        self,
+        *,
+        filter: AnyFilter | None = None,
+        returns: AnyFilter | None = None,
+        name: str = "",
+        description: str = "",
+    ) -> AgentTool:
+        """This agent as another agent's tool; see `handrail.agent.to_tool`."""
+        return to_tool(self, filter=filter, returns=returns, name=name, description=description)
+
+    async def run(
+        self,
+        input: Input,
+        *,
+        session: "Session | str | os.PathLike[str] | None" = None,
+        deps: Any = None,
+        limits: Limits | None = None,
+        start: Literal["active", "self"] = "active",
+        instructions: str = "",
+        ids: IdSource | None = None,
+        clock: Clock | None = None,
+    ) -> RunResult:
+        """Runs until an agent answers, and returns the answer with all that led to it.
+
+        `input` is text, a message, or messages. With a `session` (a path or a `Session`) the conversation in it goes
+        on with its active agent (`start="self"` begins with this one), and the run is journalled. `instructions` adds
+        a block for this run. Raises `RunError` with the partial transcript, or what a hook raised.
+        """
+        return await execute(
+            self.graph(),
+            input,
+            session,
+            deps=deps,
+            limits=limits,
+            start=start,
+            instructions=instructions,
+            ids=ids,
+            clock=clock,
+        )
+
+    def stream(
+        self,
+        input: Input,
+        *,
+        session: "Session | str | os.PathLike[str] | None" = None,
+        deps: Any = None,
+        limits: Limits | None = None,
+        start: Literal["active", "self"] = "active",
+        instructions: str = "",
+        ids: IdSource | None = None,
+        clock: Clock | None = None,
+    ) -> Stream:
+        """The same run, heard as it goes: `async with agent.stream(…) as run: async for event in run: …`.
+
+        `run.result` is the result once the events have ended; leaving the block before that cancels the run. It ends
+        and fails as `run` does.
+        """
+        graph = self.graph()
+
+        def begin(emit: Any, throttle: Any) -> Awaitable[RunResult]:
+            return execute(
+                graph,
+                input,
+                session,
+                deps=deps,
+                limits=limits,
+                start=start,
+                instructions=instructions,
+                ids=ids,
+                clock=clock,
+                emit=emit,
+                throttle=throttle,
+            )
+
+        return Stream(begin)
+
+    def run_sync(self, input: Input, **options: Any) -> RunResult:
+        """`run` for code that is not async; `options` are those of `run`. Models are closed at the end.
+
+        Raises `RuntimeError` inside a running event loop.
+        """
+        if _loop_runs():
+            raise RuntimeError("run_sync cannot be called from a running event loop; await agent.run(…) there")
+        return asyncio.run(self._run_and_close(input, options))
+
+    async def _run_and_close(self, input: Input, options: dict[str, Any]) -> RunResult:
+        try:
+            return await self.run(input, **options)
+        finally:
+            await self.graph().aclose()
+
+
+def _loop_runs() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _known_name(target: Any) -> str | None:
+    return target if isinstance(target, str) else target.name if isinstance(target, Agent) else None
+
+
+def _blocks(instructions: Instructions) -> Mapping[str, str]:
+    if isinstance(instructions, str):
+        return {"agent": instructions} if instructions else {}
+    if not all(isinstance(name, str) and isinstance(text, str) for name, text in instructions.items()):
+        raise BuildError("instructions are text, or blocks of text by name")
+    return dict(instructions)

@@ -1,0 +1,176 @@
+"""Asking the model: one call through the chat chain, whole or heard as it comes."""
+
+from collections.abc import Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from handrail.agent.errors import InvalidAnswer, ModelError
+from handrail.agent.events import Arguments, Discard, MessageDone, ReasoningText, Text
+from handrail.agent.kernel.requests import ChatRequest
+from handrail.agent.models import ArgumentsDelta, ChatResponse, Delta, ReasoningDelta, TextDelta
+from handrail.filters import History, Message, ToolCall
+from handrail.filters.messages import Part
+from handrail.filters.repairs import restore
+from handrail.sessions import ModelCallRecord, Usage
+
+if TYPE_CHECKING:
+    from handrail.agent.loop import Turn
+
+
+async def ask(turn: "Turn") -> Message:
+    """The model's next answer, as the chat chain accepts it, put into the view."""
+    bound, run = turn.bound, turn.run
+    turn.context.attempt = 0
+    turn.drawn.clear()
+    request = ChatRequest(
+        run=turn.context,
+        instructions=turn.instructions,
+        messages=turn.history,
+        tools=bound.specs,
+        model=bound.model,
+        settings=bound.settings,
+    )
+    response = await bound.chat(request)
+    _check(response, f"the chat chain of {bound.name}")
+    message = _accepted(turn, response.message)
+    if turn.delivered:
+        _withdraw(turn, message.id, "another answer was accepted")
+    turn.say(message)
+    # Tool layers may act on the world before the tool does, so what led to them is written first.
+    if run.log.on and (bound.around_tool or not message.tool_calls):
+        run.log.write()
+    if run.emit is not None:
+        run.emit(MessageDone(run.id, turn.path, message))
+    return message
+
+
+async def ask_model(request: ChatRequest) -> ChatResponse:
+    """The innermost layer: the model itself. Each attempt draws its own message id, is counted and recorded."""
+    turn: Turn = request.run.turn
+    run, context, model = turn.run, turn.context, request.model
+    context.attempt += 1
+    message_id = turn.scope.ids.next()
+    turn.drawn.append(message_id)
+    if request.messages is not turn.history:
+        request = request.replace(messages=restore(request.messages, "drop").messages)
+    try:
+        if run.emit is not None and model.profile.streaming and request.purpose == "answer":
+            response = await _heard(turn, request, message_id)
+        else:
+            response = await model.complete(request)
+        _check(response, f"the model {model.name}")
+    except ModelError as error:
+        _spent(turn, request, message_id, error.spent, "", f"{type(error).__name__}: {error}")
+        _withdraw(turn, "", "the model call failed")
+        raise
+    except BaseException:
+        _withdraw(turn, "", "the model call did not end")
+        raise
+    spent = _spent(turn, request, message_id, response.usage, response.finish_reason, None)
+    message = msgspec.structs.replace(response.message, id=message_id, agent=turn.bound.name, created_at=run.clock())
+    return ChatResponse(message, spent, response.finish_reason)
+
+
+def _check(response: object, where: str) -> None:
+    if type(response) is not ChatResponse:
+        raise InvalidAnswer(f"{where} gave {type(response).__name__}, not a ChatResponse")
+    message = response.message
+    if type(message) is not Message or message.role != "assistant":
+        raise InvalidAnswer(f"{where} gave a ChatResponse whose message is not an assistant's")
+
+
+def _spent(
+    turn: "Turn", request: ChatRequest, message_id: str, usage: Usage, finish_reason: str, error: str | None
+) -> Usage:
+    run = turn.run
+    spent = run.spend(request.model.name, usage)
+    turn.usage += spent
+    turn.scope.spend(spent)
+    if run.log.on:
+        messages = request.messages if type(request.messages) is History else History(request.messages)
+        record = ModelCallRecord(
+            path=turn.path,
+            step=turn.context.step,
+            attempt=turn.context.attempt,
+            model=request.model.name,
+            purpose=request.purpose,
+            request=messages.digest,
+            message_id=message_id,
+            usage=spent,
+            finish_reason=finish_reason,
+            error=error,
+        )
+        run.log.stage(record) if error is None else run.log.write(record)
+    return spent
+
+
+async def _heard(turn: "Turn", request: ChatRequest, message_id: str) -> ChatResponse:
+    response: ChatResponse | None = None
+    async with aclosing(request.model.stream(request)) as stream:
+        async for piece in stream:
+            if type(piece) is ChatResponse:
+                response = piece
+            else:
+                _deliver(turn, message_id, piece)
+                if turn.run.throttle is not None:
+                    await turn.run.throttle()
+    if response is None:
+        raise InvalidAnswer(f"the stream of {request.model.name} ended without its answer")
+    return response
+
+
+def _deliver(turn: "Turn", message_id: str, piece: "Delta | object") -> None:
+    run = turn.run
+    emit = run.emit
+    if emit is None:
+        return
+    if message_id not in turn.delivered:
+        turn.delivered.append(message_id)
+    if type(piece) is TextDelta:
+        emit(Text(run.id, turn.path, message_id, piece.text))
+    elif type(piece) is ArgumentsDelta:
+        emit(Arguments(run.id, turn.path, message_id, piece.call_id, piece.name, piece.text))
+    elif type(piece) is ReasoningDelta:
+        emit(ReasoningText(run.id, turn.path, message_id, piece.text))
+    else:
+        raise InvalidAnswer(f"a stream is made of deltas and a ChatResponse, not {type(piece).__name__}")
+
+
+def _withdraw(turn: "Turn", accepted: str, reason: str) -> None:
+    emit = turn.run.emit
+    if emit is not None:
+        for message_id in turn.delivered:
+            if message_id != accepted:
+                emit(Discard(turn.run.id, turn.path, message_id, reason))
+    turn.delivered.clear()
+
+
+def _accepted(turn: "Turn", message: Message) -> Message:
+    calls = message.tool_calls
+    changes: dict[str, object] = {}
+    # A hook may answer by itself, and may give again what it gave before: that is another message.
+    if not message.id or (message.id not in turn.drawn and turn.history.position(message.id) is not None):
+        changes = {"id": turn.scope.ids.next(), "agent": turn.bound.name, "created_at": turn.run.clock()}
+    if calls:
+        handoffs = turn.bound.handoffs
+        call = calls[0]
+        if len(calls) > 1 or not call.id or call.transfer or call.name in handoffs:
+            changes["content"] = _fit_calls(turn, message.content, handoffs)
+    return msgspec.structs.replace(message, **changes) if changes else message
+
+
+def _fit_calls(turn: "Turn", content: tuple[Part, ...], handoffs: Mapping[str, object]) -> tuple[Part, ...]:
+    # A call without an id of its own could not be answered alone; whether it is a transfer is for the loop to say.
+    seen: set[str] = set()
+    parts: list[Part] = []
+    for part in content:
+        if type(part) is ToolCall:
+            call_id = part.id if part.id and part.id not in seen else turn.scope.ids.next()
+            seen.add(call_id)
+            transfer = part.name in handoffs
+            if call_id != part.id or transfer != part.transfer:
+                part = msgspec.structs.replace(part, id=call_id, transfer=transfer)
+        parts.append(part)
+    return tuple(parts)

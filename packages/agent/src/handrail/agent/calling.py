@@ -1,0 +1,310 @@
+"""Answering the calls of one response: tools side by side, results in call order, then at most one handoff."""
+
+import asyncio
+import contextlib
+import difflib
+import json
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from handrail.agent.crossing import call_agent, hand_over
+from handrail.agent.errors import InvalidAnswer, LimitExceeded
+from handrail.agent.events import ToolEnd, ToolStart
+from handrail.agent.kernel.requests import ToolRequest, ToolResponse
+from handrail.agent.subagents import AgentTool
+from handrail.agent.tools import InvalidArguments, Tool
+from handrail.filters import Message, Text, ToolCall, tool_result
+from handrail.filters.messages import Part, whole
+from handrail.sessions import SessionError, ToolCallRecord, ToolResultRecord
+
+if TYPE_CHECKING:
+    from handrail.agent.loop import Turn
+
+_as_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+class Arguments(Mapping[str, Any]):
+    """The arguments of a call, parsed when first looked at. They are read-only: give changed ones with `replace`."""
+
+    __slots__ = ("_parsed", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._parsed: dict[str, Any] | None = None
+
+    def parsed(self) -> dict[str, Any]:
+        """The arguments as a dict."""
+        if self._parsed is None:
+            self._parsed = json.loads(self.text) if self.text.strip() else {}
+        return self._parsed
+
+    def __getitem__(self, name: str) -> Any:
+        return self.parsed()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.parsed())
+
+    def __len__(self) -> int:
+        return len(self.parsed())
+
+    def __repr__(self) -> str:
+        return f"Arguments({self.text!r})"
+
+
+async def answer_calls(turn: "Turn", calls: Sequence[ToolCall]) -> bool:
+    """Gives every call its result, in call order; true where one of them handed the conversation over.
+
+    Whatever is raised, every call has a result in the view and the record before it travels on.
+    """
+    turn.calls.extend(calls)
+    transfers = [call for call in calls if call.transfer]
+    ordinary = [call for call in calls if not call.transfer] if transfers else calls
+    results: dict[str, Message] = {}
+    ids = {call.id: turn.scope.ids.next() for call in calls}
+    handed_over = False
+    try:
+        granted, refusal = turn.budget.take_tool_calls(len(ordinary)) if ordinary else (0, None)
+        if granted == 1:
+            results[ordinary[0].id] = await _answer(turn, ordinary[0], ids)
+        elif granted:
+            await _side_by_side(turn, ordinary[:granted], ids, results)
+        if refusal is not None:
+            _refuse(turn, ordinary[granted:], ids, results, refusal)
+            raise refusal
+        if transfers:
+            handed_over = await hand_over(turn, transfers, ids, results, [call.id for call in ordinary])
+    except BaseException as error:
+        _close(turn, calls, ids, results, error)
+        raise
+    turn.hear([results[call.id] for call in calls])
+    return handed_over
+
+
+def _refuse(
+    turn: "Turn", calls: Sequence[ToolCall], ids: Mapping[str, str], results: dict[str, Message], limit: LimitExceeded
+) -> None:
+    for call in calls:
+        text = f"Not run: the limit {limit.limit}={limit.value} was reached."
+        results[call.id] = _message(turn, call, ids[call.id], ToolResponse(content=text, is_error=True))
+        turn.run.log.write(ToolResultRecord(path=turn.path, message=results[call.id]))
+
+
+def _close(
+    turn: "Turn", calls: Sequence[ToolCall], ids: Mapping[str, str], results: dict[str, Message], error: BaseException
+) -> None:
+    text = (
+        "The call was cancelled."
+        if isinstance(error, asyncio.CancelledError)
+        else "The run ended before this call did."
+    )
+    missing = [call for call in calls if call.id not in results]
+    for call in missing:
+        results[call.id] = tool_result(
+            call,
+            text,
+            id=ids[call.id],
+            agent=turn.bound.name,
+            created_at=turn.run.clock(),
+            is_error=True,
+            synthetic=True,
+        )
+    turn.hear([results[call.id] for call in calls])
+    # The error that is on its way matters more than a record that cannot be written, and may be that very failure.
+    with contextlib.suppress(SessionError, OSError):
+        turn.run.log.write(*[ToolResultRecord(path=turn.path, message=results[call.id]) for call in missing])
+
+
+async def _side_by_side(
+    turn: "Turn", calls: Sequence[ToolCall], ids: Mapping[str, str], results: dict[str, Message]
+) -> None:
+    gate = asyncio.Semaphore(turn.budget.limits.max_parallel_tools)
+
+    async def one(call: ToolCall) -> None:
+        async with gate:
+            results[call.id] = await _answer(turn, call, ids)
+
+    for group in _groups(turn, calls):
+        if len(group) == 1:
+            results[group[0].id] = await _answer(turn, group[0], ids)
+        else:
+            await _all([one(call) for call in group])
+
+
+def _groups(turn: "Turn", calls: Sequence[ToolCall]) -> Iterator[list[ToolCall]]:
+    # A sequential tool is a barrier: what stands before it has ended, what stands after it has not begun.
+    group: list[ToolCall] = []
+    for call in calls:
+        tool = turn.bound.tools.get(call.name)
+        if tool is not None and tool.sequential:
+            if group:
+                yield group
+            yield [call]
+            group = []
+        else:
+            group.append(call)
+    if group:
+        yield group
+
+
+async def _all(work: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Runs all at once. The first to raise stops the others, which are awaited; the first in order is raised."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+    errors = [error for error in ended if isinstance(error, BaseException)]
+    raised = [error for error in errors if not isinstance(error, asyncio.CancelledError)] or errors
+    if raised:
+        for other in raised[1:]:
+            raised[0].add_note(f"beside it: {type(other).__name__}: {other}")
+        raise raised[0]
+
+
+async def _answer(turn: "Turn", call: ToolCall, ids: Mapping[str, str]) -> Message:
+    run, bound = turn.run, turn.bound
+    emit = run.emit
+    if emit is not None:
+        emit(ToolStart(run.id, turn.path, call))
+    tool = bound.tools.get(call.name)
+    if tool is None:
+        response = _unknown(turn, call.name)
+    elif bound.around_tool and not _is_object(call.arguments):
+        response = _broken(call.arguments)
+    else:
+        request = ToolRequest(run=turn.context, tool=tool, call=call, arguments=Arguments(call.arguments))
+        response = await bound.tool(request)
+        if type(response) is not ToolResponse:
+            raise InvalidAnswer(f"the tool chain of {bound.name} gave {type(response).__name__}, not a ToolResponse")
+    message = _shown(turn, call, ids[call.id], response, tool)
+    if run.log.on:
+        run.log.write(ToolResultRecord(path=turn.path, message=message))
+    if emit is not None:
+        emit(ToolEnd(run.id, turn.path, call, message))
+    return message
+
+
+async def run_tool(request: ToolRequest) -> ToolResponse:
+    """The innermost layer: the arguments are checked, the start is marked, and the tool runs."""
+    turn: Turn = request.run.turn
+    tool, call, given = request.tool, request.call, request.arguments
+    text = given.text if type(given) is Arguments else json.dumps(dict(given), ensure_ascii=False)
+    prepared = tool.prepare()
+    try:
+        arguments = prepared.check(text)
+    except InvalidArguments as error:
+        return _broken(text) if not _is_object(text) else _error("invalid_arguments", f"Invalid arguments: {error}")
+    except (ValueError, RecursionError):
+        return _broken(text)
+    log = turn.run.log
+    if log.on:
+        log.write(ToolCallRecord(path=turn.path, call_id=call.id, name=tool.name, arguments=text))
+    if type(tool) is AgentTool:
+        return await call_agent(turn, tool, call, arguments["input"])
+    if log.on and tool.side_effects in ("side_effecting", "external"):
+        log.before_effect()
+    context = turn.context.for_call(call.id) if prepared.context_name else turn.context
+    try:
+        if tool.timeout is None:
+            return ToolResponse(await tool.call(arguments, context))
+        async with asyncio.timeout(tool.timeout) as deadline:
+            return ToolResponse(await tool.call(arguments, context))
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return _error("cancelled", f"{tool.name} was cancelled.")
+    except Exception as error:  # noqa: BLE001  # whatever a tool raises, the model is told
+        if tool.timeout is not None and isinstance(error, TimeoutError) and deadline.expired():
+            return _error("timeout", f"{tool.name} did not end within {tool.timeout} seconds.")
+        return _error(_class(error), f"{type(error).__name__}: {error}")
+
+
+def _class(error: Exception) -> str:
+    return "transient" if isinstance(error, TimeoutError | ConnectionError) else "failed"
+
+
+def _error(error_class: str, text: str) -> ToolResponse:
+    return ToolResponse(content=text, is_error=True, error_class=error_class)
+
+
+def _unknown(turn: "Turn", name: str) -> ToolResponse:
+    known = [*turn.bound.tools, *turn.bound.handoffs]
+    near = difflib.get_close_matches(name, known, 1, 0.4)
+    hint = f"Did you mean {near[0]}? " if near else ""
+    return _error("invalid_arguments", f"There is no tool {name!r}. {hint}The tools are: {', '.join(known) or 'none'}.")
+
+
+def _broken(text: str) -> ToolResponse:
+    return _error("invalid_arguments", f"The arguments are not a JSON object: {text[:200]}")
+
+
+def _is_object(text: str) -> bool:
+    if not text or text.isspace():
+        return True
+    try:
+        _as_object(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        try:
+            return isinstance(json.loads(text), dict)
+        except (ValueError, RecursionError):
+            return False
+    return True
+
+
+def _shown(turn: "Turn", call: ToolCall, message_id: str, response: ToolResponse, tool: Tool | None) -> Message:
+    try:
+        return _message(turn, call, message_id, response, tool)
+    except Exception as error:  # noqa: BLE001  # the value is the tool's own, and so is what its text may raise
+        problem = f"What {call.name} gave cannot be shown: {type(error).__name__}."
+        return _message(turn, call, message_id, _error("failed", problem), tool)
+
+
+def _message(
+    turn: "Turn", call: ToolCall, message_id: str, response: ToolResponse, tool: Tool | None = None
+) -> Message:
+    shown = response.value if response.content is None else response.content
+    return Message(
+        "tool",
+        _content(shown),
+        id=message_id,
+        agent=turn.bound.name,
+        created_at=turn.run.clock(),
+        sensitivity=tool.output_sensitivity if tool is not None else None,
+        call_id=call.id,
+        name=call.name,
+        is_error=response.is_error,
+    )
+
+
+def _content(value: Any) -> tuple[Part, ...]:
+    if type(value) is str:
+        return (Text(value),)
+    if value is None:
+        return (Text(""),)
+    if type(value) is int:
+        return (Text(str(value)),)
+    if isinstance(value, Part):
+        return (value,)
+    if isinstance(value, list | tuple) and value and all(isinstance(item, Part) for item in value):
+        return tuple(value)
+    return (Text(_as_text(value)),)
+
+
+def _as_text(value: Any) -> str:
+    from pydantic_core import PydanticSerializationError, to_json
+
+    if isinstance(value, str):
+        return str(value)
+    try:
+        if isinstance(value, msgspec.Struct):
+            return msgspec.json.encode(value).decode()
+        return to_json(value).decode()
+    except (PydanticSerializationError, UnicodeEncodeError, ValueError, TypeError):
+        if isinstance(value, dict | list | tuple):
+            return whole(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
+        return whole(str(value))

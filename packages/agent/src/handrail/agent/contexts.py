@@ -1,0 +1,59 @@
+"""What a hook or a tool may know of the run it is part of."""
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from handrail.agent.events import Event, ToolProgress
+from handrail.agent.limits import Budget
+from handrail.filters import Message
+
+DepsT = TypeVar("DepsT")
+
+
+class RunContext(Generic[DepsT]):
+    """One turn of a run, as hooks (`request.run`) and tools see it.
+
+    `run_id`, `path` (agent path) and `agent` (name) say where; `deps` is the application's own object, never
+    serialised; `step` counts the turn's model calls from 1; `attempt` the tries of the present one; `budget` holds
+    what was used; `call_id` is the tool call that a tool serves.
+    """
+
+    __slots__ = ("_emit", "_states", "agent", "attempt", "budget", "call_id", "deps", "path", "run_id", "step", "turn")
+
+    def __init__(self, run_id: str, path: str, agent: str, deps: DepsT, budget: Budget, turn: Any) -> None:
+        self.run_id = run_id
+        self.path = path
+        self.agent = agent
+        self.deps = deps
+        self.budget = budget
+        self.step = 0
+        self.attempt = 0
+        self.call_id = ""
+        self.turn = turn
+        self._states: dict[int, dict[str, Any]] = {}
+        self._emit: Callable[[Event], None] | None = None
+
+    def progress(self, text: str) -> None:
+        """Tells those who listen how far the tool is."""
+        emit = self._emit
+        if emit is not None:
+            emit(ToolProgress(self.run_id, self.path, self.call_id, text))
+
+    @property
+    def messages(self) -> "tuple[Message, ...]":
+        """The agent's view as it stands."""
+        return tuple(self.turn.history)
+
+    def private_state(self, layer: int) -> dict[str, Any]:
+        """The private state of the middleware at this place in the agent's list."""
+        state = self._states.get(layer)
+        if state is None:
+            state = self._states[layer] = self.turn.first_state(layer)
+        return state
+
+    def for_call(self, call_id: str) -> "RunContext[DepsT]":
+        """The same context as one tool call sees it."""
+        own = RunContext(self.run_id, self.path, self.agent, self.deps, self.budget, self.turn)
+        own.step, own.attempt, own.call_id = self.step, self.attempt, call_id
+        own._states, own._emit = self._states, self._emit
+        return own

@@ -1,0 +1,62 @@
+"""Values that are sent and never shown."""
+
+from typing import NoReturn
+
+import msgspec
+
+from handrail.agent.errors import BuildError
+
+# Shorter values are words such as `true`, which errors may well hold.
+_TELLING = 6
+
+
+class Secret:
+    """A key or a header's value. Neither `repr`, `str`, `vars` nor pickle shows it.
+
+    `scheme` goes before it in the header, such as `Bearer`. Raises `BuildError` for a value that no HTTP header can
+    hold; the error does not show it either.
+    """
+
+    __slots__ = ("_scheme", "_value")
+
+    def __init__(self, value: str, what: str = "the API key", scheme: str = "") -> None:
+        if not (value.isascii() and value.isprintable()):
+            raise BuildError(f"{what} holds a character that an HTTP header cannot; is it copied whole, on one line?")
+        self._value = value
+        self._scheme = scheme
+
+    def header(self) -> str:
+        """What is sent."""
+        return f"{self._scheme} {self._value}" if self._scheme else self._value
+
+    def hide(self, text: str) -> str:
+        """The text with `***` wherever the value stood in it."""
+        return text.replace(self._value, "***") if len(self._value) >= _TELLING else text
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+    def __copy__(self) -> "Secret":
+        return self
+
+    def __deepcopy__(self, memo: object) -> "Secret":
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a secret is not written down; give the key anew where it is needed")
+
+
+class Where(msgspec.Struct, frozen=True):
+    """How errors name a service, and what they must hide of what it says."""
+
+    name: str
+    secrets: tuple[Secret, ...] = ()
+
+    def hide(self, text: str) -> str:
+        """The text with `***` in place of every secret."""
+        for secret in self.secrets:
+            text = secret.hide(text)
+        return text
+
+    def __str__(self) -> str:
+        return self.name

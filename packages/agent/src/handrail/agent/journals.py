@@ -1,0 +1,81 @@
+"""What a run writes down as it goes; nothing at all where there is no session."""
+
+from collections.abc import Sequence
+
+from handrail.filters import History, Message
+from handrail.sessions import Session, ViewRecord
+from handrail.sessions.records import AnyRecord
+
+
+class Log:
+    """A session as a run writes it. Records that need not stand on their own are staged, and go with the next write."""
+
+    __slots__ = ("_met", "_staged", "on", "session")
+
+    def __init__(self, session: Session | None) -> None:
+        self.session = session
+        self.on = session is not None
+        self._staged: list[AnyRecord] = []
+        self._met: set[str] = set()
+
+    def first_met(self, agent: str) -> bool:
+        """Whether this is the first time that the run meets the agent."""
+        met = agent in self._met
+        self._met.add(agent)
+        return not met
+
+    def stage(self, *records: AnyRecord) -> None:
+        """Keeps records for the next write."""
+        if self.session is not None:
+            self._staged.extend(records)
+
+    def write(self, *records: AnyRecord) -> None:
+        """Writes what was staged and these, as one batch: a killed process loses nothing of it."""
+        if self.session is not None:
+            staged = self._staged
+            if staged or records:
+                self._staged = []
+                self.session.append(*staged, *records)
+
+    def before_effect(self) -> None:
+        """Syncs what was written, as the session's policy says, before something happens in the world."""
+        if self.session is not None:
+            self.session.before_effect()
+
+    def end_turn(self) -> None:
+        """Writes what is staged and syncs it, as the session's policy says."""
+        if self.session is not None:
+            self.write()
+            self.session.turn_end()
+
+    def edit(self, path: str, before: History, after: History, reason: str) -> None:
+        """Writes what became of a view other than by messages and seeds."""
+        if self.session is not None:
+            self.write(view_edit(path, before, after, reason))
+
+
+def view_edit(path: str, before: Sequence[Message], after: Sequence[Message], reason: str) -> ViewRecord:
+    """The record that leads from one state of a view to another. A message that changed its place is removed there and
+    inserted here."""
+    places = {message.id: place for place, message in enumerate(before)}
+    inserted: list[tuple[str, Message]] = []
+    replaced: list[Message] = []
+    stayed: set[str] = set()
+    reached, previous = -1, ""
+    for message in after:
+        place = places.get(message.id, -1)
+        if place <= reached:
+            inserted.append((previous, message))
+        else:
+            reached = place
+            stayed.add(message.id)
+            if before[place] is not message and before[place] != message:
+                replaced.append(message)
+        previous = message.id
+    return ViewRecord(
+        path=path,
+        removed=tuple([message.id for message in before if message.id not in stayed]),
+        replaced=tuple(replaced),
+        inserted=tuple(inserted),
+        reason=reason,
+    )

@@ -1,0 +1,136 @@
+"""What the five chains carry: one request and one response a chain, all of them frozen values."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import msgspec
+
+from handrail.agent.models import ChatResponse, Model, Settings, ToolSpec
+from handrail.filters import Filter, Message, Report, ToolCall
+from handrail.filters.messages import Messages
+from handrail.sessions import Usage
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from handrail.agent.contexts import RunContext
+    from handrail.agent.tools import Tool
+
+Status: TypeAlias = Literal["completed", "handed_over", "failed", "interrupted"]
+Purpose: TypeAlias = Literal["answer", "summary", "selection", "moderation"]
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What every request has: `run` (ids, agent path, deps, step, budget), and the layer's own `state`."""
+
+    run: "RunContext[Any]"
+    layer: int = -1
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The private state of the middleware that is looking: seeded by its `init_state()`, alive for the turn.
+
+        Raises `TypeError` for a middleware that declares none.
+        """
+        return self.run.private_state(self.layer)
+
+    def replace(self, **changes: Any) -> "Self":
+        """The same request with these fields changed; an unknown field is a `TypeError`."""
+        return msgspec.structs.replace(self, **changes)
+
+
+class TurnRequest(Request, frozen=True, kw_only=True):
+    """One agent's turn: the messages that are new to it, and whether they follow what its view holds already."""
+
+    messages: Messages
+    load_history: bool = True
+    resume: bool = False
+
+
+class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How a turn ended. `messages` is the agent's whole view, `new_messages` what this turn added to it."""
+
+    status: Status
+    message: Message | None = None
+    output: Any = ""
+    messages: Messages = ()
+    new_messages: Messages = ()
+    tool_calls: Sequence[ToolCall] = ()
+    steps: int = 0
+    usage: Usage = Usage()
+
+    def replace(self, **changes: Any) -> "TurnResult":
+        """The same result with these fields changed; an unknown field is a `TypeError`."""
+        return msgspec.structs.replace(self, **changes)
+
+
+class ChatRequest(Request, frozen=True, kw_only=True):
+    """One model call. `instructions` are named blocks, joined innermost; they are never part of `messages`."""
+
+    instructions: Mapping[str, str]
+    messages: Messages
+    tools: Sequence[ToolSpec] = ()
+    model: Model
+    settings: Settings = Settings()
+    purpose: Purpose = "answer"
+
+
+class ToolRequest(Request, frozen=True, kw_only=True):
+    """One tool execution. `arguments` are the parsed JSON of the call; changed ones are validated again."""
+
+    tool: "Tool"
+    call: ToolCall
+    arguments: Mapping[str, Any]
+
+
+class ToolResponse(msgspec.Struct, frozen=True):
+    """What a tool gave: its value, and the text or parts that the model is shown in its place (`content`)."""
+
+    value: Any = None
+    content: Any = None
+    is_error: bool = False
+    error_class: str = ""
+
+    def replace(self, **changes: Any) -> "ToolResponse":
+        """The same response with these fields changed; an unknown field is a `TypeError`."""
+        return msgspec.structs.replace(self, **changes)
+
+
+class HandoffRequest(Request, frozen=True, kw_only=True):
+    """One boundary crossing, of a handoff or of a sub-agent (`kind`). Source, target and history are read-only."""
+
+    kind: Literal["handoff", "subagent"]
+    source: str
+    target: str
+    history: Messages
+    filter: Filter
+    reason: str = ""
+    input: str = ""
+    boundary: Any = None
+    """The kernel's own; leave it."""
+
+
+class HandoffResponse(msgspec.Struct, frozen=True):
+    """What crossed: the seed of the next agent, and where somebody asked for it, a report."""
+
+    seed: Messages
+    report: Report | None = None
+
+    def replace(self, **changes: Any) -> "HandoffResponse":
+        """The same response with these fields changed; an unknown field is a `TypeError`."""
+        return msgspec.structs.replace(self, **changes)
+
+
+__all__ = [
+    "ChatRequest",
+    "ChatResponse",
+    "HandoffRequest",
+    "HandoffResponse",
+    "Purpose",
+    "Request",
+    "Status",
+    "ToolRequest",
+    "ToolResponse",
+    "TurnRequest",
+    "TurnResult",
+]

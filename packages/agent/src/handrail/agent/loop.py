@@ -1,0 +1,224 @@
+"""The loop: ask the model, say what it said, answer its calls, hand over, or stop when it only talks."""
+
+from typing import TYPE_CHECKING, Any
+
+from handrail.agent.asking import ask
+from handrail.agent.calling import answer_calls
+from handrail.agent.contexts import RunContext
+from handrail.agent.errors import InvalidAnswer
+from handrail.agent.events import StepEnd, StepStart, TurnEnd, TurnStart
+from handrail.agent.kernel.requests import TurnRequest, TurnResult
+from handrail.agent.limits import Budget
+from handrail.filters import History, Message, ToolCall, View
+from handrail.filters.messages import Messages, is_empty
+from handrail.filters.repairs import restore
+from handrail.sessions import AgentRecord, MessageRecord, TurnRecord, Usage
+
+if TYPE_CHECKING:
+    from handrail.agent.graphs import Bound
+    from handrail.agent.runs import Run
+    from handrail.agent.scopes import Scope
+
+
+async def converse(
+    run: "Run", scope: "Scope", bound: "Bound", entered: Messages, *, seeded: bool = False, budget: Budget | None = None
+) -> "tuple[TurnResult, Bound]":
+    """Turns, one agent after the other, until one answers. `seeded` says that `entered` came over a boundary."""
+    while True:
+        if scope.depth == 0:
+            run.way.append(bound.name)
+        turn = Turn(run, scope, bound, entered, seeded, budget or run.budget)
+        result = await turn.take()
+        if turn.passed is None:
+            return result, bound
+        (bound, entered), seeded = turn.passed, True
+
+
+class Turn:
+    """One agent's turn: its view as it grows, and what the turn cost."""
+
+    __slots__ = (
+        "base",
+        "bound",
+        "budget",
+        "calls",
+        "context",
+        "delivered",
+        "drawn",
+        "entered",
+        "history",
+        "instructions",
+        "passed",
+        "path",
+        "played",
+        "removed",
+        "run",
+        "scope",
+        "start",
+        "usage",
+    )
+
+    def __init__(
+        self, run: "Run", scope: "Scope", bound: "Bound", entered: Messages, seeded: bool, outer: Budget
+    ) -> None:
+        self.run = run
+        self.scope = scope
+        self.bound = bound
+        self.path = scope.path(bound.name)
+        limits = bound.agent.limits
+        self.budget = outer if limits is None or limits == outer.limits else Budget(limits, outer)
+        self.context: RunContext[Any] = RunContext(run.id, self.path, bound.name, run.deps, self.budget, self)
+        self.context._emit = run.emit
+        self.instructions = {**bound.instructions, "run": run.instructions} if run.instructions else bound.instructions
+        view = scope.views.get(self.path)
+        self.removed = view.removed if view is not None else frozenset()
+        self.base = view.history if view is not None else History()
+        if not seeded and view is not None:
+            entered = tuple([message for message in entered if not view.held(message.id)])
+        self.entered = entered
+        self.history = History(entered) if not self.base else self.base.extend(entered)
+        self.start = len(self.base)
+        self.usage = Usage()
+        self.calls: list[ToolCall] = []
+        self.delivered: list[str] = []
+        self.drawn: list[str] = []
+        self.passed: tuple[Bound, Messages] | None = None
+        self.played = False
+        self._begin(seeded)
+
+    def _begin(self, seeded: bool) -> None:
+        run, log = self.run, self.run.log
+        if run.emit is not None:
+            run.emit(TurnStart(run.id, self.path, self.bound.name))
+        if not seeded and self.scope.depth == 0:
+            run.said.extend(self.entered)
+        if log.on:
+            if log.first_met(self.bound.name):
+                log.stage(self._introduction())
+            log.stage(TurnRecord(path=self.path, run=run.id, event="start", at=run.clock()))
+            if not seeded:
+                log.stage(*[MessageRecord(path=self.path, message=message) for message in self.entered])
+            log.write()
+
+    def _introduction(self) -> AgentRecord:
+        bound = self.bound
+        return AgentRecord(
+            name=bound.name,
+            instructions=tuple(bound.instructions.values()),
+            model=bound.model.name,
+            tools=tuple(bound.tools),
+            handoffs={name: edge.filter.descriptor for name, edge in bound.handoffs.items()},
+        )
+
+    async def take(self) -> TurnResult:
+        """The turn, through its chain. However it ends, what was said stays in the view."""
+        status, problem = "cancelled", None
+        try:
+            request = TurnRequest(run=self.context, messages=self.entered)
+            result = await self.bound.turn(request)
+            if type(result) is not TurnResult:
+                raise InvalidAnswer(f"a turn of {self.bound.name} gave {type(result).__name__}, not a TurnResult")
+            if not self.played and result.message is not None:
+                self._say_unplayed(result.message)
+            status = result.status
+            return result
+        except Exception as error:
+            status, problem = "failed", type(error).__name__
+            raise
+        finally:
+            self._end(status, problem)
+
+    def _say_unplayed(self, message: Message) -> None:
+        # A hook answered in the loop's place: what it says is said all the same.
+        self.say(message if message.id else self._named(message, self.bound.name))
+
+    def _named(self, message: Message, agent: str | None = None) -> Message:
+        return message.replace(id=self.scope.ids.next(), agent=agent or message.agent, created_at=self.run.clock())
+
+    def _end(self, status: str, problem: str | None) -> None:
+        run = self.run
+        self.scope.views[self.path] = View(self.history, self.removed)
+        if run.log.on:
+            run.log.stage(
+                TurnRecord(
+                    path=self.path,
+                    run=run.id,
+                    event="end",
+                    at=run.clock(),
+                    status=status,
+                    steps=self.context.step,
+                    usage=self.usage,
+                    error=problem,
+                )
+            )
+            if self.scope.depth == 0:
+                run.log.end_turn()
+        if run.emit is not None:
+            run.emit(TurnEnd(run.id, self.path, status))
+
+    async def play(self, request: TurnRequest) -> TurnResult:
+        """Steps until the agent answers or hands over."""
+        self._enter(request)
+        run, context, emit = self.run, self.context, self.run.emit
+        while True:
+            self.budget.take_step()
+            context.step += 1
+            run.steps += 1
+            if emit is not None:
+                emit(StepStart(run.id, self.path, context.step))
+            message = await ask(self)
+            calls = message.tool_calls
+            handed_over = bool(calls) and await answer_calls(self, calls)
+            if emit is not None:
+                emit(StepEnd(run.id, self.path, context.step))
+                if run.throttle is not None:
+                    await run.throttle()
+            if handed_over or not calls:
+                return self._result("handed_over" if handed_over else "completed", message)
+
+    def _enter(self, request: TurnRequest) -> None:
+        self.played = True
+        if request.messages is self.entered and request.load_history:
+            return
+        before = self.history
+        messages = [message if message.id else self._named(message) for message in request.messages]
+        after = restore(self.base.extend(messages) if request.load_history else messages, "drop").messages
+        after = after if isinstance(after, History) else History(after)
+        kept = {message.id for message in after}
+        self.removed |= {message.id for message in before if message.id not in kept}
+        self.run.log.edit(self.path, before, after, "changed by a hook around the turn")
+        self.history = after
+
+    def _result(self, status: Any, message: Message) -> TurnResult:
+        return TurnResult(
+            status=status,
+            message=message,
+            output=message.text,
+            messages=self.history,
+            new_messages=self.history[min(self.start, len(self.history)) :],
+            tool_calls=tuple(self.calls),
+            steps=self.context.step,
+            usage=self.usage,
+        )
+
+    def say(self, message: Message) -> None:
+        """Puts an answer into the view and the record; one that says nothing is recorded only."""
+        aside = is_empty(message)
+        if not aside:
+            self.history = self.history.append(message)
+            if self.scope.depth == 0:
+                self.run.said.append(message)
+        if self.run.log.on:
+            self.run.log.stage(MessageRecord(path=self.path, message=message, aside=aside))
+
+    def hear(self, results: Messages) -> None:
+        """Puts the results of calls into the view; they are in the record already."""
+        self.history = self.history.extend(results)
+        if self.scope.depth == 0:
+            self.run.said.extend(results)
+
+    def first_state(self, layer: int) -> dict[str, Any]:
+        """The private state of a layer at the start of a turn. Raises `TypeError` for a layer that declares none."""
+        if layer < 0:
+            raise TypeError("this middleware has no private state; it declares one by defining init_state()")
+        return self.bound.agent.middleware[layer].init_state()

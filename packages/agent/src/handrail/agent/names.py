@@ -1,0 +1,39 @@
+"""Names: what agents and tools are called, for a model and in an agent path."""
+
+import re
+
+from handrail.agent.errors import BuildError, UnfitName
+
+_FIT = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_OTHER = re.compile(r"[^a-z0-9_-]+")
+
+
+def tool_name(agent_name: str, prefix: str = "") -> str:
+    """A tool name made from an agent's: lower case, each run of other characters than `[a-z0-9_-]` becomes `_`.
+
+    Raises `UnfitName` where nothing is left of the name, or more than 64 characters come out.
+    """
+    made = _OTHER.sub("_", agent_name.lower())
+    name = prefix + made
+    if not made.strip("_-") or len(name) > 64:
+        raise UnfitName(name, f"the agent {agent_name!r}")
+    return name
+
+
+def check_tool_name(name: str, what: str) -> str:
+    """The name, or `UnfitName` where a provider would refuse it."""
+    if not isinstance(name, str) or _FIT.fullmatch(name) is None:
+        raise UnfitName(name, what)
+    return name
+
+
+def check_agent_name(name: str) -> str:
+    """The name, or `BuildError` where it cannot stand in a path or a record."""
+    if not isinstance(name, str) or not name.strip() or not name.isprintable():
+        raise BuildError(f"an agent's name is printable text, not {name!r}")
+    return name
+
+
+def in_path(name: str) -> str:
+    """The name as it stands in an agent path, where `/` and `@` mean something."""
+    return name.replace("%", "%25").replace("/", "%2F").replace("@", "%40")

@@ -1,0 +1,311 @@
+"""One run: what everything in it shares, the doors to it, and what comes out."""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import msgspec
+
+from handrail.agent.errors import ActiveAgentUnknown, BuildError, InvalidInput, LimitExceeded, RunError, tell
+from handrail.agent.events import Event, Failed, LimitReached, RunEnd, RunStart
+from handrail.agent.journals import Log
+from handrail.agent.limits import Budget, Limits
+from handrail.agent.loop import converse
+from handrail.agent.names import in_path
+from handrail.agent.reports import Crossing
+from handrail.agent.scopes import Scope
+from handrail.filters import Clock, History, IdSource, Message, View, user
+from handrail.filters.messages import Messages, is_empty
+from handrail.filters.repairs import lawful, restore
+from handrail.sessions import Session, Usage
+
+if TYPE_CHECKING:
+    from handrail.agent.graphs import Bound, Graph
+
+Input: TypeAlias = str | Message | Sequence[Message]
+Emit: TypeAlias = Callable[[Event], None]
+
+
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ended.
+
+    `output` is the answer's text; `agent` the name of who gave it; `messages` that agent's whole view, ready to be
+    passed to another run; `new_messages` all that was said in the run, in order; `handoffs` each boundary that was
+    crossed, with what crossed and what stayed.
+    """
+
+    status: str
+    output: str
+    message: Message | None
+    agent: str
+    messages: History
+    new_messages: Sequence[Message]
+    handoffs: Sequence[Crossing]
+    usage: Usage
+    usage_by_model: dict[str, Usage]
+    steps: int
+    run_id: str
+
+
+class Run:
+    """What one run shares with everything below it."""
+
+    __slots__ = (
+        "budget",
+        "by_model",
+        "clock",
+        "crossings",
+        "deps",
+        "emit",
+        "graph",
+        "id",
+        "instructions",
+        "log",
+        "said",
+        "steps",
+        "throttle",
+        "way",
+    )
+
+    def __init__(self, graph: "Graph", run_id: str, log: Log, clock: Clock, deps: Any, budget: Budget) -> None:
+        self.graph = graph
+        self.id = run_id
+        self.log = log
+        self.clock = clock
+        self.deps = deps
+        self.budget = budget
+        self.emit: Emit | None = None
+        self.throttle: Callable[[], Awaitable[None]] | None = None
+        self.instructions = ""
+        self.by_model: dict[str, Usage] = {}
+        self.crossings: list[Crossing] = []
+        self.said: list[Message] = []
+        self.way: list[str] = []
+        self.steps = 0
+
+    @property
+    def usage(self) -> Usage:
+        """What the run cost so far, sub-agents and failed calls included."""
+        total = Usage()
+        for usage in self.by_model.values():
+            total += usage
+        return total
+
+    def spend(self, model: str, usage: Usage) -> Usage:
+        """Adds one request's cost, and gives it with the request counted."""
+        spent = Usage(
+            usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens, usage.requests or 1
+        )
+        known = self.by_model.get(model)
+        self.by_model[model] = spent if known is None else known + spent
+        return spent
+
+
+async def execute(
+    graph: "Graph",
+    input: Input,
+    session: Session | str | os.PathLike[str] | None,
+    *,
+    deps: Any,
+    limits: Limits | None,
+    start: Literal["active", "self"],
+    instructions: str,
+    ids: IdSource | None,
+    clock: Clock | None,
+    emit: Emit | None = None,
+    throttle: Callable[[], Awaitable[None]] | None = None,
+) -> RunResult:
+    """One run, whatever door it came through. A session given by its path is closed at the end."""
+    own = Session(session) if session is not None and not isinstance(session, Session) else None
+    kept = own if own is not None else session if isinstance(session, Session) else None
+    try:
+        root = graph.agents[graph.root]
+        budget = Budget(limits or root.agent.limits or Limits())
+        source = ids or IdSource()
+        run = Run(graph, source.next(), Log(kept), clock or Clock(), deps, budget)
+        run.emit, run.throttle, run.instructions = emit, throttle, instructions
+        scope = Scope(source, kept.views if kept is not None else {})
+        return await _conduct(run, scope, _first(graph, kept, start), input)
+    finally:
+        if own is not None:
+            own.close()
+
+
+def _first(graph: "Graph", session: Session | None, start: str) -> "Bound":
+    if start not in ("active", "self"):
+        raise BuildError(f"start is 'active' or 'self', not {start!r}")
+    active = session.active_agent if session is not None and start == "active" else None
+    if active is None:
+        return graph.agents[graph.root]
+    if active not in graph.agents:
+        raise ActiveAgentUnknown(active, sorted(graph.agents))
+    return graph.agents[active]
+
+
+async def _conduct(run: Run, scope: Scope, first: "Bound", input: Input) -> RunResult:
+    emit = run.emit
+    path = in_path(first.name)
+    if emit is not None:
+        emit(RunStart(run.id, path, first.name))
+    try:
+        entered = _entering(run, scope, path, input)
+        result, last = await converse(run, scope, first, entered)
+    except BaseException as error:
+        _fail(run, scope, first, error)
+        raise
+    finally:
+        run.log.end_turn()
+    if emit is not None:
+        emit(RunEnd(run.id, in_path(last.name), result.status, run.usage))
+    return RunResult(
+        status=result.status,
+        output=result.output,
+        message=result.message,
+        agent=last.name,
+        messages=scope.views[in_path(last.name)].history,
+        new_messages=tuple(run.said),
+        handoffs=tuple(run.crossings),
+        usage=run.usage,
+        usage_by_model=dict(run.by_model),
+        steps=run.steps,
+        run_id=run.id,
+    )
+
+
+def _fail(run: Run, scope: Scope, first: "Bound", error: BaseException) -> None:
+    # The last agent to have control in the outermost scope: what it holds can be continued.
+    name = run.way[-1] if run.way else first.name
+    view = scope.views.get(in_path(name))
+    if isinstance(error, RunError):
+        error.agent = name
+        error.messages = view.history if view is not None else History()
+        error.new_messages = tuple(run.said)
+        error.usage = run.usage
+    if run.emit is not None:
+        path = in_path(name)
+        if isinstance(error, LimitExceeded):
+            run.emit(LimitReached(run.id, path, error.limit, error.value))
+        if isinstance(error, Exception):
+            run.emit(Failed(run.id, path, **tell(error)))
+        status = "failed" if isinstance(error, Exception) else "cancelled"
+        run.emit(RunEnd(run.id, path, status, run.usage))
+
+
+def _entering(run: Run, scope: Scope, path: str, input: Input) -> Messages:
+    """The messages that a run adds to its first agent's view, each with an id, the view made lawful before them."""
+    view = scope.views.get(path)
+    if view is not None:
+        repaired = restore(view.history, "answer")
+        if repaired.messages is not view.history:
+            fixed = History([_named(run, scope, message) for message in repaired.messages])
+            run.log.edit(path, view.history, fixed, "the transcript laws, when the conversation went on")
+            scope.views[path] = View(fixed, view.removed)
+    messages = _messages(input)
+    if not lawful(messages):
+        messages = restore(messages, "answer").messages
+    if not isinstance(messages, History) or messages.survey().unnamed_at is not None:
+        messages = History([_named(run, scope, message) for message in messages])
+    _refuse_silence(messages if len(messages) else scope.views.get(path, View(History())).history)
+    return messages
+
+
+def _messages(input: Input) -> Messages:
+    if isinstance(input, History):
+        return input
+    messages = (user(input),) if isinstance(input, str) else (input,) if isinstance(input, Message) else input
+    if not isinstance(messages, list | tuple) or not all([type(message) is Message for message in messages]):
+        raise InvalidInput(f"the input of a run is text, a message, or messages, not {type(input).__name__}")
+    if any([message.role == "user" and is_empty(message) for message in messages]):
+        raise InvalidInput("the input of a run has an empty user message, which no model can answer")
+    return messages
+
+
+def _refuse_silence(messages: Messages) -> None:
+    last = next((message for message in reversed(messages) if message.role != "system"), None)
+    if last is None:
+        raise InvalidInput("there is nothing to answer: the run was given no message but system messages")
+
+
+def _named(run: Run, scope: Scope, message: Message) -> Message:
+    if message.id:
+        return message
+    return msgspec.structs.replace(message, id=scope.ids.next(), created_at=message.created_at or run.clock())
+
+
+class Stream:
+    """A run that is heard as it goes. Use it with `async with`, and iterate over its events."""
+
+    LEAD = 1000
+    """How many events a run may be ahead of its listener before it waits."""
+
+    def __init__(self, begin: Callable[..., Awaitable[RunResult]]) -> None:
+        self._begin = begin
+        self._events: deque[Event] = deque()
+        self._heard: asyncio.Future[None] | None = None
+        self._room: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[RunResult] | None = None
+
+    @property
+    def result(self) -> RunResult:
+        """The run's result, once its events have ended. Raises what the run raised, or `RunError` before the end."""
+        if self._task is None or not self._task.done():
+            raise RunError("the run has not ended yet; its result is there when its events have ended")
+        return self._task.result()
+
+    async def __aenter__(self) -> "Stream":
+        if self._task is not None:
+            raise RunError("a stream is one run; call stream() again for another")
+        self._task = asyncio.ensure_future(self._begin(self._emit, self._wait_for_room))
+        self._task.add_done_callback(self._wake)
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        task = self._task
+        if task is None:
+            return
+        if not task.done():
+            task.cancel()
+            await asyncio.wait([task])
+        if not task.cancelled():
+            task.exception()  # taken note of: it was raised to whoever listened to the end
+
+    def __aiter__(self) -> "Stream":
+        return self
+
+    async def __anext__(self) -> Event:
+        events = self._events
+        while not events:
+            if self._task is None:
+                raise RunError("a stream is used with `async with`")
+            if self._task.done():
+                await self._task
+                raise StopAsyncIteration
+            self._heard = asyncio.get_running_loop().create_future()
+            await self._heard
+        if self._room is not None and len(events) <= self.LEAD // 2:
+            _resolve(self._room)
+        return events.popleft()
+
+    def _emit(self, event: Event) -> None:
+        self._events.append(event)
+        heard = self._heard
+        if heard is not None:
+            _resolve(heard)
+            self._heard = None
+
+    async def _wait_for_room(self) -> None:
+        while len(self._events) > self.LEAD:
+            self._room = asyncio.get_running_loop().create_future()
+            await self._room
+            self._room = None
+
+    def _wake(self, _: "asyncio.Task[RunResult]") -> None:
+        if self._heard is not None:
+            _resolve(self._heard)
+
+
+def _resolve(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)

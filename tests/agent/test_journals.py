@@ -1,0 +1,189 @@
+"""A run writes down what it does, in the order in which it counts, and nothing where there is no session."""
+
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handrail.agent import Agent, ScriptedModel, handoff
+from handrail.agent.journals import Log, view_edit
+from handrail.agent.kernel import Middleware
+from handrail.agent.models import ChatResponse
+from handrail.filters import FixedIds, Message, assistant, call, full, user
+from handrail.sessions import Session, Usage, Views, read, verify
+from handrail.sessions.records import (
+    AgentRecord,
+    HandoffRecord,
+    MessageRecord,
+    ModelCallRecord,
+    ToolCallRecord,
+    ToolResultRecord,
+    TurnRecord,
+)
+
+
+async def ok(n: int = 0) -> str:
+    return "ok"
+
+
+async def written(path: Path, agent: Agent, **options: Any) -> list[Any]:
+    """The records of a run, but for the header."""
+    await agent.run("go", session=str(path), **options)
+    assert verify(path).state == "intact"
+    return [*read(path).records()][1:]
+
+
+def of(records: list[Any], kind: type[Any]) -> list[Any]:
+    return [record for record in records if type(record) is kind]
+
+
+async def test_a_run_is_written_from_its_first_agent_to_the_end_of_its_last_turn(tmp_path: Path) -> None:
+    model = ScriptedModel(call("ok", call_id="c1"), call("transfer_to_b", call_id="h1"), "done")
+    b = Agent("B", model=model)
+    agent = Agent("A", model=model, tools=[ok], handoffs=[handoff(b, filter=full())])
+    records = await written(tmp_path / "s.jsonl", agent)
+    assert [type(record).__name__.removesuffix("Record") for record in records] == [
+        *["Agent", "Turn", "Message"],
+        *["ModelCall", "Message", "ToolCall", "ToolResult"],
+        *["ModelCall", "Message", "Handoff", "ToolResult", "Turn"],
+        *["Agent", "Turn", "ModelCall", "Message", "Turn"],
+    ]
+    ends = [(record.path, record.status, record.steps) for record in of(records, TurnRecord) if record.event == "end"]
+    assert ends == [("A", "handed_over", 2), ("B", "completed", 1)]
+
+
+async def test_an_agent_is_written_down_as_it_took_part_once_a_run(tmp_path: Path) -> None:
+    model = ScriptedModel(call("transfer_to_b"), call("transfer_to_a"), "done", name="m1")
+    b = Agent("B", model=model, handoffs=["A"])
+    agent = Agent("A", model=model, instructions="You are A.", tools=[ok], handoffs=[handoff(b, filter=full())])
+    first, second = of(await written(tmp_path / "s.jsonl", agent), AgentRecord)
+    assert (first.name, first.instructions, first.model, first.tools) == ("A", ("You are A.",), "m1", ("ok",))
+    assert first.handoffs == {"transfer_to_b": handoff(b, filter=full()).filter.descriptor}
+    assert second.name == "B"
+
+
+async def test_a_call_is_written_with_the_arguments_it_ran_with(tmp_path: Path) -> None:
+    class Tenfold(Middleware):
+        async def around_tool(self, request: Any, call_next: Any) -> Any:
+            return await call_next(request.replace(arguments={"n": request.arguments["n"] * 10}))
+
+    model = ScriptedModel(call("ok", call_id="c1", n=1), "done")
+    agent = Agent("X", model=model, tools=[ok], middleware=[Tenfold()])
+    (record,) = of(await written(tmp_path / "s.jsonl", agent), ToolCallRecord)
+    assert (record.call_id, record.name, record.arguments) == ("c1", "ok", '{"n": 10}')
+
+
+async def test_a_call_that_never_began_has_a_result_and_no_mark(tmp_path: Path) -> None:
+    model = ScriptedModel([call("unknown", call_id="c1"), call("ok", call_id="c2", n="x")], "done")
+    records = await written(tmp_path / "s.jsonl", Agent("X", model=model, tools=[ok]))
+    assert of(records, ToolCallRecord) == []
+    assert [record.message.call_id for record in of(records, ToolResultRecord)] == ["c1", "c2"]
+
+
+async def test_results_are_written_as_they_come_in_and_read_back_in_call_order(tmp_path: Path) -> None:
+    import asyncio
+
+    done = asyncio.Event()
+
+    async def slow() -> str:
+        await done.wait()
+        return "slow"
+
+    async def quick() -> str:
+        done.set()
+        return "quick"
+
+    model = ScriptedModel([call("slow", call_id="c1"), call("quick", call_id="c2")], "done")
+    path = tmp_path / "s.jsonl"
+    records = await written(path, Agent("X", model=model, tools=[slow, quick]))
+    assert [record.message.text for record in of(records, ToolResultRecord)] == ["quick", "slow"]
+    assert [message.text for message in Session(path).history("X")] == ["go", "", "slow", "quick", "done"]
+
+
+async def test_each_attempt_of_a_model_call_is_written_with_what_it_was_sent_and_what_it_cost(tmp_path: Path) -> None:
+    from handrail.agent import ModelUnavailable
+
+    class Again(Middleware):
+        async def around_chat(self, request: Any, call_next: Any) -> Any:
+            try:
+                return await call_next(request)
+            except ModelUnavailable:
+                return await call_next(request)
+
+    model = ScriptedModel(ModelUnavailable("down", spent=Usage(5)), ChatResponse(assistant("done"), Usage(7, 1)))
+    path = tmp_path / "s.jsonl"
+    first, second = of(await written(path, Agent("X", model=model, middleware=[Again()])), ModelCallRecord)
+    assert (first.attempt, first.usage.input_tokens, first.error) == (1, 5, "ModelUnavailable: down")
+    assert (second.attempt, second.usage.input_tokens, second.error) == (2, 7, None)
+    assert first.request == second.request == Session(path).history("X")[:1].digest
+    assert second.message_id == Session(path).history("X")[-1].id
+    assert Session(path).usage.input_tokens == 12
+
+
+async def test_an_answer_of_nothing_is_written_and_in_no_view(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    records = await written(path, Agent("X", model=ScriptedModel("")))
+    assert [record.aside for record in of(records, MessageRecord)] == [False, True]
+    assert len(Session(path).history("X")) == 1
+
+
+async def test_a_handoff_stands_before_its_calls_result_and_says_what_crossed(tmp_path: Path) -> None:
+    model = ScriptedModel([call("ok", call_id="c1"), call("transfer_to_b", call_id="h1", reason="why")], "done")
+    b = Agent("B", model=model)
+    records = await written(
+        tmp_path / "s.jsonl", Agent("A", model=model, tools=[ok], handoffs=[handoff(b, filter=full())])
+    )
+    (record,) = of(records, HandoffRecord)
+    place = records.index(record)
+    assert records[place - 1].message.call_id == "c1"
+    assert records[place + 1].message.call_id == "h1"
+    assert (record.source, record.target, record.call_id, record.view_length) == ("A", "B", "h1", 3)
+    assert [(note.label, note.text) for note in record.notes] == [("reason", "why")]
+
+
+async def test_a_hook_that_changes_a_turns_messages_changes_the_view_in_the_file_too(tmp_path: Path) -> None:
+    class Turned(Middleware):
+        async def around_turn(self, request: Any, call_next: Any) -> Any:
+            changed = [message.replace(content=message.text.upper()) for message in reversed(request.messages)]
+            return await call_next(request.replace(messages=[user("first", id="x1"), *changed[:2]]))
+
+    path = tmp_path / "s.jsonl"
+    agent = Agent("X", model=ScriptedModel("done"), middleware=[Turned()])
+    result = await agent.run([user(text) for text in ("one", "two", "three")], session=str(path))
+    assert [message.text for message in result.messages] == ["first", "THREE", "TWO", "done"]
+    assert Session(path).history("X") == result.messages
+    assert verify(path).state == "intact"
+
+
+def test_without_a_session_nothing_is_kept() -> None:
+    log = Log(None)
+    log.stage(AgentRecord(name="X"))
+    log.write(AgentRecord(name="X"))
+    log.end_turn()
+    assert not log.on
+
+
+said = st.builds(lambda number, text: user(text, id=f"m{number}"), st.integers(0, 9), st.sampled_from(["a", "b"]))
+views = st.lists(said, max_size=8, unique_by=lambda message: message.id)
+
+
+@given(views, views)
+def test_the_record_of_an_edit_leads_from_the_one_view_to_the_other(
+    before: list[Message], after: list[Message]
+) -> None:
+    records = [MessageRecord(path="X", message=message) for message in before]
+    edited = Views.of([*records, view_edit("X", before, after, "a test")])
+    assert list(edited.history("X")) == after
+
+
+async def test_the_same_run_is_written_in_the_same_lines(tmp_path: Path) -> None:
+    from handrail.filters import FixedClock
+
+    def fixed() -> dict[str, Any]:
+        return {"ids": FixedIds("m"), "clock": FixedClock()}
+
+    for name in ("one", "two"):
+        with Session(tmp_path / name, **fixed()) as session:
+            await Agent("X", model=ScriptedModel(call("ok"), "done"), tools=[ok]).run("go", session=session, **fixed())
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()

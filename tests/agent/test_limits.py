@@ -1,0 +1,141 @@
+"""Limits stop a run before the call they limit, and say where it stood."""
+
+from typing import Any
+
+import pytest
+
+from agent.desks import answers, failure, hear, requests, roles, unlawful
+from handrail.agent import Agent, BuildError, LimitExceeded, Limits, ScriptedModel, handoff
+from handrail.agent.events import LimitReached
+from handrail.agent.limits import Budget
+from handrail.agent.models import ChatResponse
+from handrail.filters import assistant, breaches, call, full, user
+from handrail.sessions import Usage
+
+
+def pinging(count: int) -> ScriptedModel:
+    return ScriptedModel(
+        *[ChatResponse(assistant(call("ping", call_id=f"c{n}")), Usage(10, 1)) for n in range(1, count + 1)]
+    )
+
+
+@pytest.mark.parametrize("name", ["max_steps", "max_tool_calls", "max_handoffs", "max_parallel_tools"])
+@pytest.mark.parametrize("value", [-1, 1.5, "3"])
+def test_a_bound_is_a_whole_number_from_nothing_up(name: str, value: Any) -> None:
+    with pytest.raises(BuildError, match=name):
+        Limits(**{name: value})
+
+
+def test_no_tool_at_once_is_no_bound_but_a_standstill() -> None:
+    with pytest.raises(BuildError, match="max_parallel_tools"):
+        Limits(max_parallel_tools=0)
+
+
+def test_a_budget_within_another_counts_in_both_and_either_may_refuse() -> None:
+    outer = Budget(Limits(max_steps=2))
+    inner = Budget(Limits(max_steps=None), outer)
+    inner.take_step()
+    outer.take_step()
+    with pytest.raises(LimitExceeded, match="max_steps=2"):
+        inner.take_step()
+    assert (inner.steps, outer.steps) == (1, 2)
+
+
+def test_of_a_batch_of_tool_calls_as_many_are_granted_as_are_left_and_only_those_are_counted() -> None:
+    budget = Budget(Limits(max_tool_calls=2))
+    granted, refusal = budget.take_tool_calls(3)
+    assert (granted, budget.tool_calls) == (2, 2)
+    assert isinstance(refusal, LimitExceeded)
+    assert budget.take_tool_calls(1)[0] == 0
+
+
+async def test_the_step_limit_keeps_the_transcript_the_usage_and_the_agent() -> None:
+    pings: list[int] = []
+    model = pinging(3)
+    agent = Agent("X", model=model, tools=[named_ping(pings)])
+    error = await failure(agent, "go", limits=Limits(max_steps=3))
+    assert isinstance(error, LimitExceeded)
+    assert (error.limit, error.value, error.agent) == ("max_steps", 3, "X")
+    assert (len(pings), len(model.requests), roles(error.messages)) == (3, 3, "uatatat")
+    assert (error.usage.input_tokens, error.usage.output_tokens) == (30, 3)
+    assert breaches(error.messages) == []
+
+
+async def test_a_stream_that_reaches_the_step_limit_raises_the_same_and_tells_its_listener() -> None:
+    agent = Agent("X", model=pinging(3), tools=[named_ping([])])
+    heard = await hear(agent, "go", limits=Limits(max_steps=3))
+    assert isinstance(heard.error, LimitExceeded)
+    assert (roles(heard.error.messages), heard.error.usage.input_tokens) == ("uatatat", 30)
+    assert [(event.limit, event.value) for event in heard.of(LimitReached)] == [("max_steps", 3)]
+
+
+async def test_what_a_limit_left_can_be_gone_on_with() -> None:
+    error = await failure(Agent("X", model=pinging(3), tools=[named_ping([])]), "go", limits=Limits(max_steps=3))
+    model = ScriptedModel("done")
+    again = Agent("X", model=model, tools=[named_ping([])])
+    result = await again.run([*error.messages, user("please finish")], limits=Limits(max_steps=1))
+    assert (result.output, unlawful(requests(model))) == ("done", [])
+
+
+async def test_calls_over_the_tool_call_limit_are_answered_but_neither_run_nor_counted() -> None:
+    pings: list[int] = []
+    model = ScriptedModel([call("ping", call_id="c1"), call("ping", call_id="c2"), call("ping", call_id="c3")])
+    error = await failure(Agent("X", model=model, tools=[named_ping(pings)]), "go", limits=Limits(max_tool_calls=2))
+    assert isinstance(error, LimitExceeded)
+    assert (error.limit, len(pings), breaches(error.messages)) == ("max_tool_calls", 2, [])
+    assert [call_id for call_id, _ in answers(error.messages)] == ["c1", "c2", "c3"]
+    assert error.messages[-1].is_error
+    assert "max_tool_calls=2" in error.messages[-1].text
+
+
+async def test_two_agents_that_only_hand_over_to_each_other_are_stopped_by_the_handoff_limit() -> None:
+    model = ScriptedModel(*[call(f"transfer_to_{'ba'[n % 2]}", call_id=f"h{n}") for n in range(6)])
+    a = Agent("A", model=model, handoffs=[handoff(lambda: b, filter=full())])
+    b = Agent("B", model=model, handoffs=[handoff(a, filter=full())])
+    error = await failure(a, "go", limits=Limits(max_handoffs=5, max_steps=100))
+    assert isinstance(error, LimitExceeded)
+    assert (error.limit, len(model.requests), error.agent) == ("max_handoffs", 6, "B")
+    assert list(error.path) == ["A", "B", "A", "B", "A", "B", "A"]
+    assert "A -> B -> A" in str(error)
+    assert breaches(error.messages) == breaches(error.new_messages) == []
+
+
+async def test_an_agents_own_limits_bound_each_of_its_turns_and_the_runs_bound_all() -> None:
+    model = ScriptedModel(call("ping", call_id="c1"), call("transfer_to_b", call_id="h1"), call("ping", call_id="c2"))
+    b = Agent("B", model=model, tools=[named_ping([])], limits=Limits(max_steps=1))
+    a = Agent("A", model=model, tools=[named_ping([])], handoffs=[b])
+    error = await failure(a, "go", limits=Limits(max_steps=10))
+    assert isinstance(error, LimitExceeded)
+    assert (error.value, error.agent, len(model.requests)) == (1, "B", 3)
+
+
+async def test_a_childs_own_limit_is_an_error_of_its_call_and_the_caller_goes_on() -> None:
+    model = ScriptedModel(call("child", call_id="t1", input="x"), call("ping", call_id="c1"), "done")
+    child = Agent("Child", model=model, tools=[named_ping([])], limits=Limits(max_steps=1))
+    result = await Agent("Boss", model=model, tools=[child.to_tool()]).run("go")
+    (answer,) = [message for message in result.messages if message.role == "tool"]
+    assert (result.output, answer.is_error) == ("done", True)
+    assert "max_steps=1" in answer.text
+
+
+async def test_the_runs_limit_reached_in_a_child_ends_the_run() -> None:
+    model = ScriptedModel(call("child", call_id="t1", input="x"), call("ping", call_id="c1"))
+    child = Agent("Child", model=model, tools=[named_ping([])])
+    error = await failure(Agent("Boss", model=model, tools=[child.to_tool()]), "go", limits=Limits(max_steps=2))
+    assert isinstance(error, LimitExceeded)
+    assert (error.agent, roles(error.messages), breaches(error.messages)) == ("Boss", "uat", [])
+
+
+async def test_without_limits_of_its_own_a_run_has_those_of_the_agent_it_was_called_on() -> None:
+    agent = Agent("X", model=pinging(1), tools=[named_ping([])], limits=Limits(max_steps=1))
+    error = await failure(agent, "go")
+    assert isinstance(error, LimitExceeded)
+    assert error.value == 1
+
+
+def named_ping(pings: list[int]) -> Any:
+    async def ping() -> str:
+        pings.append(1)
+        return "pong"
+
+    return ping

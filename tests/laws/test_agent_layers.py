@@ -1,0 +1,68 @@
+"""Layers that only pass on what they get change nothing."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handrail.agent import Limits
+from handrail.agent.kernel import Middleware
+from laws.scripts import desk, limits, ran, scripts, streamed
+
+
+class Passing(Middleware):
+    """Passes on every request and every response, as they are or as equal copies, with or without a look."""
+
+    def __init__(self, name: str, copying: bool, looking: bool) -> None:
+        self.name = name  # type: ignore[misc]  # a layer may have a name of its own
+        self.copying = copying
+        self.looking = looking
+
+    async def _pass(self, request: Any, call_next: Any) -> Any:
+        if self.looking:
+            assert str(request.run.path)
+            assert list(request.run.messages) == [*request.run.messages]
+        response = await call_next(request.replace() if self.copying else request)
+        return response.replace() if self.copying else response
+
+    async def around_turn(self, request: Any, call_next: Any) -> Any:
+        return await self._pass(request, call_next)
+
+    async def around_chat(self, request: Any, call_next: Any) -> Any:
+        return await self._pass(request, call_next)
+
+    async def around_tool(self, request: Any, call_next: Any) -> Any:
+        return await self._pass(request, call_next)
+
+    async def around_handoff(self, request: Any, call_next: Any) -> Any:
+        return await self._pass(request, call_next)
+
+
+class Keeping(Passing):
+    """The same, with private state."""
+
+    def init_state(self) -> dict[str, Any]:
+        return {"passed": 0}
+
+    async def _pass(self, request: Any, call_next: Any) -> Any:
+        request.state["passed"] += 1
+        return await super()._pass(request, call_next)
+
+
+layers = st.lists(st.tuples(st.sampled_from([Passing, Keeping]), st.booleans(), st.booleans()), max_size=4).map(
+    lambda drawn: [kind(f"{number}", *options) for number, (kind, *options) in enumerate(drawn)]
+)
+
+
+@given(scripts, limits, layers)
+async def test_layers_that_only_pass_through_change_no_end(
+    script: list[Any], limit: Limits, passing: list[Middleware]
+) -> None:
+    assert await ran(desk(script, passing), limits=limit) == await ran(desk(script), limits=limit)
+
+
+@given(scripts, limits, layers)
+async def test_layers_that_only_pass_through_change_nothing_that_is_heard(
+    script: list[Any], limit: Limits, passing: list[Middleware]
+) -> None:
+    assert await streamed(desk(script, passing), limits=limit) == await streamed(desk(script), limits=limit)
