@@ -1,1 +1,1 @@
-"""The command line of Handrail."""
+"""The command line of Handrail: `handrail demo`, `run`, `filter`, `import`, `export`, `verify` and `stats`."""

@@ -1,0 +1,1 @@
+"""The subcommands of `handrail`, one a file."""

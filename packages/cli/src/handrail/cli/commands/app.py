@@ -1,0 +1,43 @@
+"""All subcommands, put together as one typer application."""
+
+from typing import Annotated, Any
+
+import typer
+from typer.main import get_command
+
+from handrail.cli.commands import demo, export, filter, imports, run, stats, verify
+from handrail.cli.screens import say
+
+_ABOUT = "Run several agents together, and know exactly what crosses between them."
+
+
+def app() -> Any:
+    """The command with its subcommands, ready to be called with arguments."""
+    made = typer.Typer(name="handrail", help=_ABOUT, add_completion=False)
+    made.callback()(_options)
+    made.command("demo")(demo.command)
+    made.command("run")(run.command)
+    made.command("filter")(filter.command)
+    made.command("import")(imports.command)
+    made.command("export")(export.command)
+    made.command("verify")(verify.command)
+    made.command("stats")(stats.command)
+    return get_command(made)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        say(f"handrail {version('handrail')}")
+        raise typer.Exit
+
+
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show an error's traceback; it may stand anywhere.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and end.")
+    ] = False,
+) -> None:
+    # `main` reads --debug before typer does, and the version is shown by its callback.
+    pass

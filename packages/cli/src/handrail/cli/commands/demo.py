@@ -1,0 +1,133 @@
+"""`handrail demo`: a support desk of three agents, on what a person types or pipes in."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from handrail.cli.errors import UnfitInput
+from handrail.cli.exits import FAILED, OK, one_line
+from handrail.cli.screens import aside, say
+
+if TYPE_CHECKING:
+    from handrail.agent import Agent, Model
+    from handrail.cli.telling import Witness
+    from handrail.sessions import Session
+
+WELCOME = """A support desk: triage hands over to billing and back; billing asks a research agent.
+Ask for opening hours, parcel 8841, or whether invoice 1042 was charged twice. `quit` ends it."""
+
+
+def command(
+    session: Annotated[
+        Path | None, typer.Option(help="The session file to write, or to go on with; a new one if not given.")
+    ] = None,
+    model: Annotated[
+        str, typer.Option(help="A model such as openai:NAME; without one, rules in the process answer.")
+    ] = "",
+    base_url: Annotated[str, typer.Option(help="The address of a server that speaks Chat Completions.")] = "",
+) -> None:
+    """Talk to a support desk of three agents, and see what crosses between them."""
+    import tempfile
+
+    from handrail.cli.desk import support_desk
+    from handrail.cli.telling import Witness
+    from handrail.sessions import Session
+
+    witness = Witness()
+    desk = support_desk(_find_model(model, base_url), [witness])
+    path = session if session is not None else Path(tempfile.mkdtemp(prefix="handrail-")) / "desk.session.jsonl"
+    say(WELCOME)
+    say(f"Session file: {path}\n", style="dim")
+    try:
+        with Session(path) as opened:
+            opened.append()  # so that a file which cannot be written to is told before anybody types
+            answered = _talk(desk, opened, witness)
+    except KeyboardInterrupt:
+        _closing(path)
+        raise
+    raise typer.Exit(OK if _closing(path) and answered else FAILED)
+
+
+def _find_model(model: str, base_url: str) -> "Model | None":
+    if not model:
+        if base_url:
+            raise UnfitInput("--base-url says where a model is; pass --model openai:NAME as well")
+        return None
+    from handrail.agent.models import find_model
+
+    if not base_url or not model.startswith("openai:"):
+        return find_model(model)
+    from handrail.agent.providers.openai import OpenAIChat
+
+    return OpenAIChat(model.removeprefix("openai:"), base_url=base_url)
+
+
+def _talk(desk: "Agent", session: "Session", witness: "Witness") -> bool:
+    """Whether every message was answered. A run that fails is told in one line, and the talk goes on."""
+    import asyncio
+
+    from handrail.agent import RunError
+
+    answered = True
+    with asyncio.Runner() as runner:
+        try:
+            for line in _lines():
+                try:
+                    runner.run(_answer(desk, line, session, witness))
+                except RunError as error:
+                    answered = False
+                    aside(f"handrail: {one_line(error)}")
+        finally:
+            runner.run(desk.graph().aclose())
+    return answered
+
+
+async def _answer(desk: "Agent", line: str, session: "Session", witness: "Witness") -> None:
+    from handrail.cli.telling import DeskTeller
+
+    witness.begin()
+    teller = DeskTeller(witness)
+    try:
+        async with desk.stream(line, session=session) as run:
+            async for event in run:
+                teller.tell(event)
+    finally:
+        teller.close()
+        say()
+
+
+def _lines() -> Iterator[str]:
+    """What is typed, line by line; what is piped in is shown as if it had been typed."""
+    typed = sys.stdin.isatty()
+    while True:
+        if typed:
+            try:
+                line = input("you> ")
+            except EOFError:
+                say()
+                return
+        else:
+            line = sys.stdin.readline()
+            if not line:
+                return
+        line = line.strip()
+        if line.lower() in ("quit", "exit"):
+            return
+        if line:
+            if not typed:
+                say(f"you> {line}")
+            yield line
+
+
+def _closing(path: Path) -> bool:
+    from handrail.sessions import verify
+
+    verdict = verify(path)
+    say(f"Verified: {verdict} ({verdict.handoffs} boundaries run again).")
+    say(f"The session is in {path}. To look at it:")
+    say(f"  handrail stats {path}")
+    say(f'  handrail filter {path} --agent triage --filter "last_n(4) | strip_tool_calls" --explain')
+    return verdict.ok

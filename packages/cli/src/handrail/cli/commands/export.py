@@ -1,0 +1,61 @@
+"""`handrail export`: a sealed copy of a session, or its messages in another tool's format."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from handrail.cli.errors import UnfitInput
+from handrail.cli.screens import aside, progress_bar, say, say_json
+from handrail.cli.sources import new_name, on_disk, write_new
+
+
+def command(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A session file; - is standard input.")],
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="The new file; with --to, standard output if not given.")
+    ] = None,
+    to: Annotated[str | None, typer.Option(help="A foreign format: openai-chat.")] = None,
+    agent: Annotated[str | None, typer.Option(help="With --to: one agent's view, and not all that was said.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Say as JSON what was written, and what was lost.")] = False,
+) -> None:
+    """Make a sealed copy of a session, which has a footer that counts and closes it."""
+    with on_disk(file) as path:
+        if to is not None:
+            _foreign(file, path, out, to, agent, as_json)
+            return
+        if agent is not None:
+            raise UnfitInput("a sealed copy holds the whole session; --agent goes with --to openai-chat")
+        _sealed(file, path, out or new_name(file, ".sealed.jsonl"), as_json)
+
+
+def _sealed(file: str, path: Path, out: Path, as_json: bool) -> None:
+    from handrail.sessions import export
+
+    with progress_bar(f"sealing {file}", path) as progress:
+        export(path, out, progress=progress)
+    if as_json:
+        say_json({"written": str(out), "sealed": True, "losses": []})
+    else:
+        say(f"{out}: a sealed copy of {file}")
+
+
+def _foreign(file: str, path: Path, out: Path | None, to: str, agent: str | None, as_json: bool) -> None:
+    from handrail.sessions import export_to
+
+    if out is None and as_json:
+        raise UnfitInput("--json says what was written where, so it needs -o FILE")
+    exported = export_to(path, to, agent=agent)
+    if out is None:
+        sys.stdout.buffer.write(exported.body)
+        sys.stdout.buffer.flush()
+    else:
+        write_new(out, exported.body)
+    if as_json:
+        say_json({"written": str(out), "sealed": False, "losses": list(exported.losses)})
+        return
+    for loss in exported.losses:
+        aside(f"not carried: {loss}")
+    if out is not None:
+        say(f"{out}: {to} of {file}")

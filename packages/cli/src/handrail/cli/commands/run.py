@@ -1,0 +1,82 @@
+"""`handrail run`: any agent of any module, on one input."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from handrail.cli.errors import UnfitInput
+from handrail.cli.screens import aside, say_json
+
+if TYPE_CHECKING:
+    from handrail.agent import Agent, RunResult
+
+
+def command(
+    agent: Annotated[str, typer.Argument(metavar="MODULE:AGENT", help="Where it is; modules of this folder too.")],
+    input: Annotated[str, typer.Argument(metavar="INPUT", help="What to say to it; - reads it from standard input.")],
+    session: Annotated[Path | None, typer.Option(help="The session file to write, or to go on with.")] = None,
+    start: Annotated[
+        Literal["active", "self"],
+        typer.Option(help="`active` goes on with the agent that a session was handed to, `self` with this one."),
+    ] = "active",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON once the run has ended.")] = False,
+) -> None:
+    """Run an agent: its words stream to standard output, tools and handoffs are told on standard error."""
+    import asyncio
+
+    from handrail.cli.finding import find_agent
+
+    text = sys.stdin.read() if input == "-" else input
+    if not text.strip():
+        raise UnfitInput("there is nothing to say to the agent; pass a text, or - to read one from standard input")
+    found = find_agent(agent)
+    with asyncio.Runner() as runner:
+        result = runner.run(_run(found, text, session, start, quiet=as_json))
+    if as_json:
+        say_json(_described(result, session))
+    elif session is not None:
+        aside(f"The session is in {session}")
+
+
+async def _run(
+    agent: "Agent", text: str, session: Path | None, start: Literal["active", "self"], *, quiet: bool
+) -> "RunResult":
+    from handrail.cli.telling import RunTeller
+
+    teller = RunTeller()
+    try:
+        async with agent.stream(text, session=str(session) if session else None, start=start) as run:
+            async for event in run:
+                if not quiet:
+                    teller.tell(event)
+        return run.result
+    finally:
+        teller.close()
+        await agent.graph().aclose()
+
+
+def _described(result: "RunResult", session: Path | None) -> dict[str, object]:
+    return {
+        "status": result.status,
+        "agent": result.agent,
+        "output": result.output,
+        "steps": result.steps,
+        "usage": result.usage,
+        "handoffs": [
+            {
+                "kind": each.kind,
+                "source": each.source,
+                "target": each.target,
+                "path": each.path,
+                "messages_before": each.messages_before,
+                "messages_after": each.messages_after,
+                "stayed": [message.id for message in each.stayed],
+                "filter": each.filter.descriptor,
+            }
+            for each in result.handoffs
+        ],
+        "messages": list(result.new_messages),
+        "session": str(session) if session else None,
+    }

@@ -1,0 +1,66 @@
+"""`handrail stats`: what a session file holds, counted."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from handrail.cli.screens import progress_bar, say, say_json
+from handrail.cli.sources import on_disk
+
+if TYPE_CHECKING:
+    from handrail.sessions import Reading, Tally
+
+
+def command(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A session file; - is standard input.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Count what a session holds: messages, model calls, tokens, tools and handoffs."""
+    from handrail.sessions import Tally, read
+
+    with on_disk(file) as path, progress_bar(f"reading {file}", path) as progress:
+        reading = read(path, progress=progress)
+        tally = Tally.of(reading.records())
+    described = _described(file, reading, tally)
+    if as_json:
+        say_json(described)
+        return
+    for line in _lines(described):
+        say(line)
+
+
+def _described(file: str, reading: "Reading", tally: "Tally") -> dict[str, Any]:
+    header = reading.header
+    return {
+        "file": file,
+        "format": f"{header.format} {header.version}{' (draft)' if header.draft else ''}",
+        "sealed": reading.sealed,
+        "torn": str(reading.torn) if reading.torn is not None else None,
+        "bytes": reading.end,
+        "messages": tally.messages,
+        "roles": tally.roles,
+        "usage": {name: getattr(tally.usage, name) for name in tally.usage.__struct_fields__},
+        "handoffs": {f"{source} -> {target}": count for (source, target), count in tally.handoffs.items()},
+        "tools": tally.tools,
+        "errors": tally.errors,
+        "records": tally.counts,
+    }
+
+
+def _lines(described: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{described['file']}: {described['format']}, {'sealed' if described['sealed'] else 'not sealed'}"
+    if described["torn"]:
+        yield f"  torn       {described['torn']}"
+    usage = described["usage"]
+    tokens = f"{usage['input_tokens']} in, {usage['output_tokens']} out"
+    yield f"  messages   {described['messages']}{_counted(described['roles'])}"
+    yield f"  models     {usage['requests']} calls, tokens {tokens}"
+    yield f"  handoffs   {sum(described['handoffs'].values())}{_counted(described['handoffs'])}"
+    yield f"  tools      {sum(described['tools'].values())} calls{_counted(described['tools'])}"
+    yield f"  errors     {described['errors']}"
+    yield f"  records    {sum(described['records'].values())}{_counted(described['records'])}"
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return f" ({', '.join(f'{name} {count}' for name, count in counts.items())})" if counts else ""

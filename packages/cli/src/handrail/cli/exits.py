@@ -1,0 +1,74 @@
+"""How a command ends: the exit codes, and an error as one line that says what to do."""
+
+import re
+import sys
+
+from handrail.cli.errors import CommandError
+from handrail.filters import HandrailError
+
+OK = 0
+FAILED = 1
+"""Drifted, damaged, tampered, or a run or filter that failed."""
+MISUSED = 2
+"""What was typed or given cannot be used."""
+INTERRUPTED = 130
+
+_NOT_PRINTED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
+_ADVICE = {
+    "DamagedSession": "`handrail verify` says what of it holds",
+    "NothingToHandOver": "keep a user message, as last_n(10, keep_user=True) does",
+    "JournalFailed": "make room there, or choose another place",
+}
+
+
+def exit_code(error: BaseException) -> int:
+    """The exit code for an error: 2 where other input would help, 130 for an interrupt, else 1."""
+    from handrail.filters import InvalidDescriptor, InvalidExpression, InvalidFilter
+    from handrail.sessions import (
+        FormatError,
+        NotASession,
+        SealedSession,
+        SessionExists,
+        UnknownView,
+        UnsupportedVersion,
+    )
+
+    match error:
+        case KeyboardInterrupt():
+            return INTERRUPTED
+        case CommandError() | InvalidExpression() | InvalidFilter() | InvalidDescriptor() | OSError():
+            return MISUSED
+        case FormatError() | NotASession() | SealedSession() | SessionExists() | UnknownView() | UnsupportedVersion():
+            return MISUSED
+        case _:
+            return MISUSED if _built_wrong(error) else FAILED
+
+
+def _built_wrong(error: BaseException) -> bool:
+    # Where agents were never imported, none was put together wrongly.
+    agents = sys.modules.get("handrail.agent.errors")
+    return agents is not None and isinstance(error, agents.BuildError)
+
+
+def one_line(error: BaseException) -> str:
+    """What went wrong and what to do about it, in one line that is safe to print."""
+    match error:
+        case HandrailError():
+            advice = _ADVICE.get(type(error).__name__, "")
+            text = f"{error}; {advice}" if advice else str(error)
+        case FileNotFoundError(filename=str() | bytes() as name):
+            text = f"{name!s}: there is no such file or folder; name one that is there"
+        case PermissionError(filename=str() | bytes() as name):
+            text = f"{name!s}: may not be opened; see who owns it and what its permissions are"
+        case IsADirectoryError(filename=str() | bytes() as name):
+            text = f"{name!s}: is a folder; name a file"
+        case OSError(filename=str() | bytes() as name):
+            text = f"{name!s}: {error.strerror}"
+        case _:
+            text = f"{type(error).__name__}: {error}; --debug shows where"
+    return printable(text)
+
+
+def printable(text: str) -> str:
+    """The text on one line, without what would move a terminal's cursor or turn its text around."""
+    return _NOT_PRINTED.sub(" ", text).strip()

@@ -1,0 +1,71 @@
+"""The command `handrail`: finds the subcommand, and turns every error into one line and an exit code."""
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+from handrail.cli.exits import FAILED, INTERRUPTED, MISUSED, exit_code, one_line, printable
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code: 0 done, 1 failed, 2 what was given cannot be used, 130 interrupted.
+
+    An error is one line on standard error; `--debug` anywhere before `--` shows its traceback as well.
+    """
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # what cannot be read or shown is no reason to stop
+    given, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
+    try:
+        code = _run(given)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        return _unheard()
+    except KeyboardInterrupt:
+        return _say("interrupted", INTERRUPTED)
+    except Exception as error:  # noqa: BLE001  # the last place where an error can be told in one line
+        if debug:
+            _show_traceback()
+        return _say(one_line(error), exit_code(error))
+
+
+def _show_traceback() -> None:
+    import traceback
+
+    traceback.print_exc()
+
+
+def _without_debug(given: list[str]) -> tuple[list[str], bool]:
+    end = given.index("--") if "--" in given else len(given)
+    own = [argument for argument in given[:end] if argument != "--debug"]
+    return [*own, *given[end:]], len(own) < end or bool(os.environ.get("HANDRAIL_DEBUG"))
+
+
+def _run(given: list[str]) -> int:
+    from typer import Abort, TyperException
+
+    from handrail.cli.commands.app import app
+
+    try:
+        code = app()(given or ["--help"], prog_name="handrail", standalone_mode=False)
+    except TyperException as error:
+        where = getattr(getattr(error, "ctx", None), "command_path", "handrail")
+        return _say(f"{error.format_message().rstrip('.')}; see {where} --help", MISUSED)
+    except Abort:
+        return _say("interrupted", INTERRUPTED)
+    if code == INTERRUPTED:
+        return _say("interrupted", INTERRUPTED)
+    return code if isinstance(code, int) else 0
+
+
+def _say(line: str, code: int) -> int:
+    print(f"handrail: {printable(line)}", file=sys.stderr)
+    return code
+
+
+def _unheard() -> int:
+    # Whoever read standard output is gone; what is left in its buffer has nowhere to go.
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # the interpreter closes it
+    return FAILED

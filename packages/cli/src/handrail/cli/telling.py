@@ -1,0 +1,161 @@
+"""A run told to a person while it goes: the words of each agent, the tools it uses, and what crosses a boundary."""
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import groupby
+
+from handrail.agent import Middleware
+from handrail.agent.events import Discard, Event, HandoffEnd, Text, ToolEnd, ToolProgress, ToolStart
+from handrail.agent.kernel import CallHandoff, HandoffRequest, HandoffResponse
+from handrail.cli.screens import aside, say, shortened
+from handrail.filters import Message, Report, ToolCall
+from handrail.sessions.paths import is_top, name_of
+
+_LISTED = 3
+"""How many messages that stayed for one reason are shown one by one."""
+_WORDS = {"dropped": "stayed", "changed": "changed", "added": "added"}
+
+
+class Witness(Middleware):
+    """Keeps, of each boundary, why its filter left out what it left out, until the boundary is told."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[str, Sequence[Message], Report]] = deque()
+
+    async def around_handoff(self, request: HandoffRequest, call_next: CallHandoff) -> HandoffResponse:
+        """Looks at what the boundary was given, once it was crossed."""
+        response = await call_next(request)
+        self._seen.append((request.reason, request.history, request.filter.explain(request.history)))
+        return response
+
+    def begin(self) -> None:
+        """Forgets what an earlier run that was cut off left untold."""
+        self._seen.clear()
+
+    def next(self) -> tuple[str, Sequence[Message], Report]:
+        """The reason, the history and the report of the boundary that comes next."""
+        return self._seen.popleft()
+
+
+class Voice:
+    """Words as they stream, a line for each message."""
+
+    def __init__(self, *, named: bool) -> None:
+        self._named = named
+        self._message = ""
+
+    def speak(self, event: Text) -> None:
+        """A piece of a message; before its first one, if that is wanted, who speaks."""
+        if event.message_id != self._message:
+            self.close()
+            self._message = event.message_id
+            if self._named:
+                say(f"{margin(event.path)}{name_of(event.path)}> ", end="", style="bold cyan")
+        say(event.text, end="")
+
+    def close(self) -> None:
+        """Ends the line that is being said, if one is."""
+        if self._message:
+            say()
+        self._message = ""
+
+
+class DeskTeller:
+    """Tells a run of the demo: everything, on standard output."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._witness = witness
+        self._voice = Voice(named=True)
+
+    def tell(self, event: Event) -> None:
+        """One event, as it comes."""
+        match event:
+            case Text():
+                self._voice.speak(event)
+            case ToolStart():
+                self._note(event.path, f"· {name_of(event.path)} uses {called(event.call)}")
+            case ToolEnd() if event.result.is_error:
+                self._note(event.path, f"· {event.call.name} failed: {shortened(event.result.text)}")
+            case Discard():
+                self._note(event.path, f"· what was said is withdrawn: {shortened(event.reason)}")
+            case HandoffEnd():
+                head, *lines = crossing_lines(event, *self._witness.next())
+                self._note(event.path, head, style="bold magenta")
+                for line in lines:
+                    self._note(event.path, line)
+            case _:
+                pass
+
+    def _note(self, path: str, text: str, style: str = "dim") -> None:
+        self._voice.close()
+        say(f"{margin(path)}  {text}", style=style)
+
+    def close(self) -> None:
+        """Ends the line that is being said, if one is."""
+        self._voice.close()
+
+
+class RunTeller:
+    """Tells a run of any agent: its words on standard output, everything else on standard error."""
+
+    def __init__(self) -> None:
+        self._voice = Voice(named=False)
+
+    def tell(self, event: Event) -> None:
+        """One event, as it comes."""
+        match event:
+            case Text() if is_top(event.path):
+                self._voice.speak(event)
+            case ToolStart() | ToolProgress() | HandoffEnd() | Discard():
+                self._beside(str(event))
+            case ToolEnd() if event.result.is_error:
+                self._beside(f"[{event.path}] {event.call.name} failed: {shortened(event.result.text)}")
+            case _:
+                pass
+
+    def _beside(self, text: str) -> None:
+        self._voice.close()
+        aside(shortened(text, 200))
+
+    def close(self) -> None:
+        """Ends the line that is being said, if one is."""
+        self._voice.close()
+
+
+def margin(path: str) -> str:
+    """The space before what an agent does: a sub-agent's stands to the right of its caller's."""
+    return "    " * path.count("/")
+
+
+def called(call: ToolCall) -> str:
+    """A tool call for a person to read."""
+    try:
+        arguments = call.parse()
+    except ValueError:
+        return f"{call.name}({shortened(call.arguments)})"
+    if not isinstance(arguments, dict):
+        return f"{call.name}({shortened(call.arguments)})"
+    return f"{call.name}({', '.join(f'{name}={shortened(repr(value))}' for name, value in arguments.items())})"
+
+
+def crossing_lines(event: HandoffEnd, reason: str, history: Sequence[Message], report: Report) -> list[str]:
+    """What crossed a boundary and what stayed, and why, in lines."""
+    known = {message.id: message for message in history}
+    why = f": {shortened(reason, 60)}" if reason else ""
+    count = f"{len(event.crossed)} of {event.messages_before} messages"
+    lines = [f"━━ {event.source} → {event.target}{why} ({count}) ━━"]
+    lines += [f"    crossed  {summed_up(message)}" for message in event.crossed]
+    changes = [change for change in report.changes if change.id in known]
+    for (what, because), group in groupby(changes, lambda change: (change.what, change.reason)):
+        about = [summed_up(known[change.id]) for change in group]
+        shown = about if len(about) <= _LISTED else [f"{len(about)} messages, from “{about[0]}” on"]
+        lines += [f"    {_WORDS[what]:7}  {each}  ({because})" for each in shown]
+    return lines
+
+
+def summed_up(message: Message, width: int = 60) -> str:
+    """A message on one line: who, and the beginning of what."""
+    words = [message.text, *[called(call) for call in message.tool_calls]]
+    if message.role == "tool":
+        words = [f"result of {message.name or message.call_id}"]
+    return shortened(f"{message.agent or message.role}: {' '.join([word for word in words if word])}", width)
