@@ -1,0 +1,51 @@
+"""Measures the rows that were asked for, or all, and prints them as they come."""
+
+import json
+import os
+import sys
+from argparse import ArgumentParser, Namespace
+
+from benchmarks.rows import Scale, all_rows
+from benchmarks.tables import as_json, heading, line
+
+
+def arguments() -> Namespace:
+    parser = ArgumentParser(prog="python -m benchmarks", description="What Handrail costs, beside floors.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="rows to measure; all without any")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, and sessions of 100,000 messages at most")
+    parser.add_argument("--json", action="store_true", help="print the results as one JSON list")
+    parser.add_argument("--list", action="store_true", help="print the names of the rows and stop")
+    return parser.parse_args()
+
+
+def main() -> int:
+    given, rows = arguments(), all_rows()
+    if given.list:
+        print("\n".join(rows))
+        return 0
+    if unknown := [name for name in given.names if name not in rows]:
+        print(f"no row is called {unknown[0]!r}; there are: {', '.join(rows)}", file=sys.stderr)
+        return 2
+    found = []
+    if not given.json:
+        print(heading(), flush=True)
+    for name in given.names or rows:
+        for result in rows[name](Scale(given.quick)):
+            found.append((name, result))
+            if not given.json:
+                print(line(result), flush=True)
+    if given.json:
+        print(json.dumps([as_json(name, result) for name, result in found], ensure_ascii=False, indent=2))
+    warn_of_load()
+    return 0 if all(result.ok for _, result in found) else 1
+
+
+def warn_of_load() -> None:
+    """Says so where others kept the machine busy: ratios bear that, times do not."""
+    cores, load = os.cpu_count() or 1, os.getloadavg()[0]
+    if load > cores:
+        print(f"the machine was busy (load {load:.1f} on {cores} cores): times are too high", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
