@@ -10,7 +10,7 @@ from handrail.agent import Agent, ScriptedModel, handoff
 from handrail.agent.journals import Log, view_edit
 from handrail.agent.kernel import Middleware
 from handrail.agent.models import ChatResponse
-from handrail.filters import FixedIds, Message, assistant, call, full, user
+from handrail.filters import FixedIds, Message, assistant, call, digest, full, user
 from handrail.sessions import Session, Usage, Views, read, verify
 from handrail.sessions.records import (
     AgentRecord,
@@ -116,9 +116,21 @@ async def test_each_attempt_of_a_model_call_is_written_with_what_it_was_sent_and
     first, second = of(await written(path, Agent("X", model=model, middleware=[Again()])), ModelCallRecord)
     assert (first.attempt, first.usage.input_tokens, first.error) == (1, 5, "ModelUnavailable: down")
     assert (second.attempt, second.usage.input_tokens, second.error) == (2, 7, None)
-    assert first.request == second.request == Session(path).history("X")[:1].digest
+    assert first.request == second.request == ""
     assert second.message_id == Session(path).history("X")[-1].id
     assert Session(path).usage.input_tokens == 12
+
+
+async def test_a_model_call_on_messages_that_a_hook_changed_is_written_with_their_digest(tmp_path: Path) -> None:
+    class Short(Middleware):
+        async def around_chat(self, request: Any, call_next: Any) -> Any:
+            return await call_next(request.replace(messages=request.messages[-1:]))
+
+    path = tmp_path / "s.jsonl"
+    agent = Agent("X", model=ScriptedModel("done"), middleware=[Short()])
+    await agent.run([user("one", id="u1"), assistant("two", id="a1"), user("three", id="u2")], session=path)
+    (record,) = [record for record in read(path).records() if isinstance(record, ModelCallRecord)]
+    assert record.request == digest(Session(path).history("X")[2:3])
 
 
 async def test_an_answer_of_nothing_is_written_and_in_no_view(tmp_path: Path) -> None:

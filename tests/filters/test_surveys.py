@@ -8,7 +8,7 @@ TRANSFER = ToolCall("h1", "transfer_to_billing", transfer=True)
 def test_a_survey_knows_where_what_matters_stands() -> None:
     history = History([system("s"), user("a", pinned=True), assistant(TRANSFER), tool_result(TRANSFER, "ok")])
     survey = history.survey()
-    assert (survey.systems, survey.users, survey.pinned, survey.transfers) == ([0], [1], [1], [2, 3])
+    assert (survey.systems, list(survey.users), survey.pinned, survey.transfers) == ([0], [1], [1], [2, 3])
     assert (survey.lawful, survey.unnamed, survey.seen) == (True, True, 4)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from agent.desks import hear
+from agent.desks import hear, pause
 from handrail.agent import Agent, FunctionModel, Limits, ModelUnavailable, RunError, RunResult, ScriptedModel, handoff
 from handrail.agent.events import Event
 from handrail.agent.kernel import ChatRequest, Middleware
@@ -33,14 +33,16 @@ async def bad() -> None:
     raise ValueError("bad")
 
 
-def threaded(n: int) -> int:
+async def slow(n: int) -> int:
+    for _ in range(3):
+        await pause()
     return n
 
 
 fit = st.sampled_from(
     [
         ToolCall("c1", "ok", '{"n":1}'),
-        ToolCall("c2", "threaded", '{"n":2}'),
+        ToolCall("c2", "slow", '{"n":2}'),
         ToolCall("c3", "bad"),
         ToolCall("k1", "child", '{"input":"x"}'),
     ]
@@ -54,7 +56,7 @@ transfers = st.builds(
 wild = st.builds(
     ToolCall,
     st.sampled_from(["", "c1", "c2", "c3"]),
-    st.sampled_from(["ok", "bad", "threaded", "child", "unheard_of", "transfer_to_b"]),
+    st.sampled_from(["ok", "bad", "slow", "child", "unheard_of", "transfer_to_b"]),
     st.sampled_from(["", "{}", '{"n":1}', '{"input":"x"}', '{"reason":7}', "{broken", '{"n":"x"}']),
 )
 said = st.builds(
@@ -85,7 +87,7 @@ def desk(script: Sequence[Any], layers: Sequence[Middleware] = ()) -> Agent:
         return "helped" if request.messages[-1].role == "tool" else ToolCall("k1", "bad")
 
     child = Agent("Child", model=FunctionModel(helps), tools=[bad], middleware=layers)
-    tools: list[Any] = [ok, bad, threaded, child.to_tool()]
+    tools: list[Any] = [ok, bad, slow, child.to_tool()]
     names = {"A": full(), "B": last_n(2, keep_user=True), "C": None}
 
     def ways(agent: str) -> list[Any]:

@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from handrail.agent import Agent, FunctionModel, handoff
+from handrail.agent import Agent, FunctionModel, LimitExceeded, handoff
 from handrail.agent.kernel import ChatRequest
 from handrail.filters import (
     Filter,
-    HandrailError,
+    FilterError,
     Reasoning,
     Text,
     ToolCall,
@@ -121,9 +121,7 @@ async def go_on(path: str, filters: Sequence[Filter], moves: Sequence[Sequence[s
     with Session(path, fsync="never") as session:
         try:
             result = await walk.root.run("Go.", session=session)
-        except HandrailError as error:
-            if type(error).__module__ != "handrail.filters.errors" and type(error).__name__ != "LimitExceeded":
-                return [*walk.wrong(), f"{type(error).__name__}: {error}"]
+        except (FilterError, LimitExceeded):
             return walk.wrong()
     again = Session(path).history(result.agent)
     return walk.wrong() if again == result.messages else [*walk.wrong(), "the file holds another view than the run"]

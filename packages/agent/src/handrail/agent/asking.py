@@ -10,7 +10,7 @@ from handrail.agent.errors import InvalidAnswer, ModelError
 from handrail.agent.events import Arguments, Discard, MessageDone, ReasoningText, Text
 from handrail.agent.kernel.requests import ChatRequest
 from handrail.agent.models import ArgumentsDelta, ChatResponse, Delta, ReasoningDelta, TextDelta
-from handrail.filters import History, Message, ToolCall
+from handrail.filters import Message, ToolCall, digest
 from handrail.filters.messages import Part
 from handrail.filters.repairs import restore
 from handrail.sessions import ModelCallRecord, Usage
@@ -89,14 +89,15 @@ def _spent(
     turn.usage += spent
     turn.scope.spend(spent)
     if run.log.on:
-        messages = request.messages if type(request.messages) is History else History(request.messages)
+        # A call that was sent the view as it stands needs no digest of its own: the view can be read from the record.
+        sent = "" if request.messages is turn.history else digest(request.messages)
         record = ModelCallRecord(
             path=turn.path,
             step=turn.context.step,
             attempt=turn.context.attempt,
             model=request.model.name,
             purpose=request.purpose,
-            request=messages.digest,
+            request=sent,
             message_id=message_id,
             usage=spent,
             finish_reason=finish_reason,

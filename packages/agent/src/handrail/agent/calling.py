@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import difflib
 import json
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -233,6 +232,8 @@ def _error(error_class: str, text: str) -> ToolResponse:
 
 
 def _unknown(turn: "Turn", name: str) -> ToolResponse:
+    import difflib
+
     known = [*turn.bound.tools, *turn.bound.handoffs]
     near = difflib.get_close_matches(name, known, 1, 0.4)
     hint = f"Did you mean {near[0]}? " if near else ""

@@ -53,7 +53,8 @@ class Boundary:
 async def cross(request: HandoffRequest) -> HandoffResponse:
     """The innermost layer: the seal."""
     boundary: Boundary = request.boundary
-    boundary.used = seal(request.filter)
+    if request.filter is not boundary.used.filter:
+        boundary.used = seal(request.filter)
     boundary.notes = _notes(request)
     boundary.sealed = boundary.used.hand_over(boundary.edge.messages, boundary.notes, boundary.edge.view)
     return HandoffResponse(boundary.sealed)
@@ -209,7 +210,7 @@ def _fields(turn: "Turn", crossing: Crossing, view: History, target_path: str) -
         "step": turn.context.step,
         "at": turn.run.clock(),
         "notes": crossing.notes,
-        "filter": crossing.filter.descriptor,
+        "filter": turn.run.log.descriptor(crossing.filter),
         "view": view.digest,
         "view_length": len(view),
         "crossed": crossing.edge.crossed(crossing.seed),

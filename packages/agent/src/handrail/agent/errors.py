@@ -22,7 +22,7 @@ HandrailError
 from collections.abc import Sequence
 from typing import Any
 
-from handrail.filters import HandrailError, Message
+from handrail.filters import HandrailError
 from handrail.sessions import Usage
 
 NOTHING_SPENT = Usage()
@@ -64,17 +64,9 @@ class UnknownTarget(BuildError):
 
 
 class RunError(HandrailError):
-    """A run that did not end with an answer.
+    """A run that did not end with an answer; it carries the partial transcript, as every `HandrailError` then does."""
 
-    `messages` is the view of the agent that had control, lawful and ready to be continued; `new_messages` is all that
-    was said in the run; `agent` is the name of that agent; `usage` is what the run cost so far.
-    """
-
-    messages: Sequence[Message] = ()
-    new_messages: Sequence[Message] = ()
-    agent: str = ""
-    usage: Usage = Usage()
-    others: Sequence[BaseException] = ()
+    usage: Usage = NOTHING_SPENT
 
 
 class InvalidInput(RunError, ValueError):

@@ -1,8 +1,9 @@
 """What a run writes down as it goes; nothing at all where there is no session."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from handrail.filters import History, Message
+from handrail.filters import History, Message, Seal
 from handrail.sessions import Session, ViewRecord
 from handrail.sessions.records import AnyRecord
 
@@ -10,19 +11,32 @@ from handrail.sessions.records import AnyRecord
 class Log:
     """A session as a run writes it. Records that need not stand on their own are staged, and go with the next write."""
 
-    __slots__ = ("_met", "_staged", "on", "session")
+    __slots__ = ("_descriptors", "_met", "_staged", "on", "session")
 
     def __init__(self, session: Session | None) -> None:
         self.session = session
         self.on = session is not None
         self._staged: list[AnyRecord] = []
         self._met: set[str] = set()
+        self._descriptors: dict[int, tuple[Seal, dict[str, Any]]] = {}
 
     def first_met(self, agent: str) -> bool:
         """Whether this is the first time that the run meets the agent."""
         met = agent in self._met
         self._met.add(agent)
         return not met
+
+    def descriptor(self, filter: Seal) -> dict[str, Any]:
+        """The filter's descriptor, worked out once a run."""
+        known = self._descriptors.get(id(filter))
+        if known is None:
+            known = self._descriptors[id(filter)] = filter, filter.descriptor
+        return known[1]
+
+    def sync(self) -> None:
+        """Syncs what was written, as the session's policy says for the end of a turn; what is staged waits."""
+        if self.session is not None:
+            self.session.turn_end()
 
     def stage(self, *records: AnyRecord) -> None:
         """Keeps records for the next write."""

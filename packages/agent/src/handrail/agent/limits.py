@@ -25,6 +25,9 @@ class Limits(msgspec.Struct, frozen=True):
                 raise BuildError(f"{name} is a whole number from {int(name == 'max_parallel_tools')}, not {value!r}")
 
 
+DEFAULT_LIMITS = Limits()
+
+
 class Budget:
     """What was used under some limits. A budget within another counts in both, and either may refuse."""
 

@@ -34,6 +34,10 @@ async def converse(
         (bound, entered), seeded = turn.passed, True
 
 
+NO_HISTORY = History()
+"""What stands before the first message; it is never extended."""
+
+
 class Turn:
     """One agent's turn: its view as it grows, and what the turn cost."""
 
@@ -72,8 +76,8 @@ class Turn:
         self.instructions = {**bound.instructions, "run": run.instructions} if run.instructions else bound.instructions
         view = scope.views.get(self.path)
         self.removed = view.removed if view is not None else frozenset()
-        self.base = view.history if view is not None else History()
-        if not seeded and view is not None:
+        self.base = view.history if view is not None else NO_HISTORY
+        if not seeded and view is not None and not run.fresh:
             entered = tuple([message for message in entered if not view.held(message.id)])
         self.entered = entered
         self.history = History(entered) if not self.base else self.base.extend(entered)
@@ -91,14 +95,13 @@ class Turn:
         if run.emit is not None:
             run.emit(TurnStart(run.id, self.path, self.bound.name))
         if not seeded and self.scope.depth == 0:
-            run.said.extend(self.entered)
+            run.entered = self.entered
         if log.on:
             if log.first_met(self.bound.name):
                 log.stage(self._introduction())
             log.stage(TurnRecord(path=self.path, run=run.id, event="start", at=run.clock()))
             if not seeded:
-                log.stage(*[MessageRecord(path=self.path, message=message) for message in self.entered])
-            log.write()
+                log.write(*[MessageRecord(path=self.path, message=message) for message in self.entered])
 
     def _introduction(self) -> AgentRecord:
         bound = self.bound
@@ -107,7 +110,7 @@ class Turn:
             instructions=tuple(bound.instructions.values()),
             model=bound.model.name,
             tools=tuple(bound.tools),
-            handoffs={name: edge.filter.descriptor for name, edge in bound.handoffs.items()},
+            handoffs={name: self.run.log.descriptor(edge.filter) for name, edge in bound.handoffs.items()},
         )
 
     async def take(self) -> TurnResult:
@@ -152,7 +155,8 @@ class Turn:
                 )
             )
             if self.scope.depth == 0:
-                run.log.end_turn()
+                # Where another turn follows, its first write takes the end of this one along.
+                run.log.sync() if status == "handed_over" else run.log.end_turn()
         if run.emit is not None:
             run.emit(TurnEnd(run.id, self.path, status))
 
@@ -182,7 +186,7 @@ class Turn:
             return
         before = self.history
         messages = [message if message.id else self._named(message) for message in request.messages]
-        after = restore(self.base.extend(messages) if request.load_history else messages, "drop").messages
+        after = restore([*self.base, *messages] if request.load_history else messages, "drop").messages
         after = after if isinstance(after, History) else History(after)
         kept = {message.id for message in after}
         self.removed |= {message.id for message in before if message.id not in kept}

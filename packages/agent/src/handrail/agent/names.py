@@ -36,4 +36,6 @@ def check_agent_name(name: str) -> str:
 
 def in_path(name: str) -> str:
     """The name as it stands in an agent path, where `/` and `@` mean something."""
+    if name.isidentifier():
+        return name
     return name.replace("%", "%25").replace("/", "%2F").replace("@", "%40")

@@ -11,12 +11,12 @@ import msgspec
 from handrail.agent.errors import ActiveAgentUnknown, BuildError, InvalidInput, LimitExceeded, RunError, tell
 from handrail.agent.events import Event, Failed, LimitReached, RunEnd, RunStart
 from handrail.agent.journals import Log
-from handrail.agent.limits import Budget, Limits
+from handrail.agent.limits import DEFAULT_LIMITS, Budget, Limits
 from handrail.agent.loop import converse
 from handrail.agent.names import in_path
 from handrail.agent.reports import Crossing
 from handrail.agent.scopes import Scope
-from handrail.filters import Clock, History, IdSource, Message, View, user
+from handrail.filters import Clock, HandrailError, History, IdSource, Message, View, user
 from handrail.filters.messages import Messages, is_empty
 from handrail.filters.repairs import lawful, restore
 from handrail.sessions import Session, Usage
@@ -32,8 +32,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a run ended.
 
     `output` is the answer's text; `agent` the name of who gave it; `messages` that agent's whole view, ready to be
-    passed to another run; `new_messages` all that was said in the run, in order; `handoffs` each boundary that was
-    crossed, with what crossed and what stayed.
+    passed to another run; `handoffs` each boundary that was crossed, with what crossed and what stayed.
     """
 
     status: str
@@ -41,12 +40,18 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     message: Message | None
     agent: str
     messages: History
-    new_messages: Sequence[Message]
+    entered: Messages
+    said: Sequence[Message]
     handoffs: Sequence[Crossing]
     usage: Usage
     usage_by_model: dict[str, Usage]
     steps: int
     run_id: str
+
+    @property
+    def new_messages(self) -> tuple[Message, ...]:
+        """All that was said in the run, in order: what it was given (`entered`), then what came of it (`said`)."""
+        return (*self.entered, *self.said)
 
 
 class Run:
@@ -59,6 +64,8 @@ class Run:
         "crossings",
         "deps",
         "emit",
+        "entered",
+        "fresh",
         "graph",
         "id",
         "instructions",
@@ -81,9 +88,16 @@ class Run:
         self.instructions = ""
         self.by_model: dict[str, Usage] = {}
         self.crossings: list[Crossing] = []
+        self.entered: Messages = ()
+        self.fresh = False
         self.said: list[Message] = []
         self.way: list[str] = []
         self.steps = 0
+
+    @property
+    def new_messages(self) -> tuple[Message, ...]:
+        """What the run was given, and what came of it."""
+        return (*self.entered, *self.said)
 
     @property
     def usage(self) -> Usage:
@@ -122,7 +136,7 @@ async def execute(
     kept = own if own is not None else session if isinstance(session, Session) else None
     try:
         root = graph.agents[graph.root]
-        budget = Budget(limits or root.agent.limits or Limits())
+        budget = Budget(limits or root.agent.limits or DEFAULT_LIMITS)
         source = ids or IdSource()
         run = Run(graph, source.next(), Log(kept), clock or Clock(), deps, budget)
         run.emit, run.throttle, run.instructions = emit, throttle, instructions
@@ -165,7 +179,8 @@ async def _conduct(run: Run, scope: Scope, first: "Bound", input: Input) -> RunR
         message=result.message,
         agent=last.name,
         messages=scope.views[in_path(last.name)].history,
-        new_messages=tuple(run.said),
+        entered=run.entered,
+        said=run.said,
         handoffs=tuple(run.crossings),
         usage=run.usage,
         usage_by_model=dict(run.by_model),
@@ -178,10 +193,10 @@ def _fail(run: Run, scope: Scope, first: "Bound", error: BaseException) -> None:
     # The last agent to have control in the outermost scope: what it holds can be continued.
     name = run.way[-1] if run.way else first.name
     view = scope.views.get(in_path(name))
-    if isinstance(error, RunError):
+    if isinstance(error, HandrailError):
         error.agent = name
         error.messages = view.history if view is not None else History()
-        error.new_messages = tuple(run.said)
+        error.new_messages = run.new_messages
         error.usage = run.usage
     if run.emit is not None:
         path = in_path(name)
@@ -202,7 +217,11 @@ def _entering(run: Run, scope: Scope, path: str, input: Input) -> Messages:
             fixed = History([_named(run, scope, message) for message in repaired.messages])
             run.log.edit(path, view.history, fixed, "the transcript laws, when the conversation went on")
             scope.views[path] = View(fixed, view.removed)
+    if isinstance(input, str) and input:
+        run.fresh = True
+        return (user(input, id=scope.ids.next(), created_at=run.clock()),)
     messages = _messages(input)
+    run.fresh = len(messages) == 1 and not messages[0].id
     if not lawful(messages):
         messages = restore(messages, "answer").messages
     if not isinstance(messages, History) or messages.survey().unnamed_at is not None:

@@ -11,10 +11,20 @@ HandrailError
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 class HandrailError(Exception):
-    """The root of every error that Handrail raises."""
+    """The root of every error that Handrail raises.
+
+    One that ended a run says what there was: `messages` is the view of the agent that had control, lawful and ready to
+    be continued; `new_messages` all that was said in the run; `agent` that agent's name; `usage` what the run cost.
+    """
+
+    messages: Sequence[Any] = ()
+    new_messages: Sequence[Any] = ()
+    agent: str = ""
+    usage: Any = None
 
 
 class FilterError(HandrailError):

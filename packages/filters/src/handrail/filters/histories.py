@@ -27,7 +27,7 @@ class _Buffer:
         self.survey = Survey()
         self.earlier = self.survey
         self.hashed = 0
-        self.running = sha256()
+        self.running: Any = None
         self.digests: dict[int, str] = {}
         self.first = self.last = max(0, len(items) - _CHUNK)
         self.positions: dict[str, int] = {}
@@ -59,7 +59,7 @@ class _Buffer:
         """A buffer of the first `length` messages, for a view that must not touch this one's tail."""
         forked = _Buffer(self.items[:length])
         forked.survey = self.survey.at(length, self.items)
-        if self.hashed <= length:
+        if self.running is not None and self.hashed <= length:
             forked.hashed, forked.running = self.hashed, self.running.copy()
         return forked
 
@@ -183,10 +183,12 @@ class History(Sequence[Message]):
     def _running(self, buffer: _Buffer, length: int) -> str:
         if buffer.hashed > length:
             return sha256(b"".join([message.digest for message in buffer.items[:length]])).hexdigest()
-        for message in buffer.items[buffer.hashed : length]:
-            buffer.running.update(message.digest)
+        if buffer.running is None:
+            buffer.running = sha256()
+        buffer.running.update(b"".join([message.digest for message in buffer.items[buffer.hashed : length]]))
         buffer.hashed = length
-        return buffer.running.copy().hexdigest()
+        digest: str = buffer.running.copy().hexdigest()
+        return digest
 
     def __len__(self) -> int:
         return self._length

@@ -210,14 +210,16 @@ class Message(Value, frozen=True, dict=True, omit_defaults=True, repr_omit_defau
 
 def canonical_json(message: Message) -> bytes:
     """The canonical JSON (RFC 8785) of a message without `created_at`; call arguments in canonical form."""
-    if message.created_at is not None:
-        message = msgspec.structs.replace(message, created_at=None)
+    at = message.created_at
     if message.role == "assistant":
         for part in message.content:
             if type(part) is ToolCall and canonical_text(part.arguments) != part.arguments:
                 content = tuple(map(_canonical_part, message.content))
-                return _encode_sorted(msgspec.structs.replace(message, content=content))
-    return _encode_sorted(message)
+                message = msgspec.structs.replace(message, content=content)
+                break
+    text = _encode_sorted(message)
+    # Only the field itself reads like this: a quote within a text is escaped, and `role` always follows.
+    return text if at is None else text.replace(b'"created_at":%d,' % at, b"", 1)
 
 
 def _canonical_part(part: Part) -> Part:

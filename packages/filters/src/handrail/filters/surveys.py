@@ -1,5 +1,6 @@
 """What one pass over messages finds: where what matters stands, and whether the transcript laws hold so far."""
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, overload
@@ -47,7 +48,7 @@ class Survey:
     def __init__(self) -> None:
         self.seen = 0
         self.systems: list[int] = []
-        self.users: list[int] = []
+        self.users = array("q")
         self.pinned: list[int] = []
         self.transfers: list[int] = []
         self.transfer_calls: dict[str, int] = {}

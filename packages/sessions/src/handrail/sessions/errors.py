@@ -121,7 +121,7 @@ class UnknownView(SessionError):
     """An agent that has no view in this session."""
 
     def __init__(self, agent: str | None, known: Sequence[str]) -> None:
-        self.agent = agent
+        self.view = agent
         self.known = tuple(known)
         found = "no agent was named and several have a view" if agent is None else f"no agent here is called {agent!r}"
         super().__init__(f"{found}; possible: {', '.join(known) or 'none, the session holds no message'}")

@@ -123,7 +123,8 @@ class ViewRecord(Record, frozen=True, kw_only=True, tag="view"):
 
 
 class ModelCallRecord(Record, frozen=True, kw_only=True, tag="model_call"):
-    """One model call, an abandoned attempt too: the digest of the view it was sent, its answer's id, and its cost."""
+    """One model call, an abandoned attempt too: its answer's id, and its cost. `request` is the digest of the messages
+    it was sent where a hook changed them; empty where they were the view as it stood."""
 
     path: str
     step: int

@@ -31,6 +31,9 @@ from handrail.sessions.tails import TornTail
 from handrail.sessions.views import Views, history_of
 from handrail.sessions.writer import Fsync, Journal, append_all
 
+# What says something of the session as a whole; most records do not.
+_NOTED = frozenset({HandoffRecord, ModelCallRecord, AgentRecord, SessionRecord})
+
 
 class Session:
     """A session file. It is read when something of it is asked for, and made and locked when something is written.
@@ -164,7 +167,8 @@ class Session:
         journal.append(*records)
         if self._loaded is not None:
             for record in records:
-                self._loaded.note(record)
+                if type(record) in _NOTED:
+                    self._loaded.note(record)
 
     def _begin(self) -> Journal:
         journal = self._open()

@@ -5,9 +5,9 @@ cuts. The file is locked while it is open here, and whole at every moment but th
 """
 
 import os
-import secrets
 import time
 from collections.abc import Iterable
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
@@ -144,7 +144,7 @@ class Journal:
             raise DamagedSession(self.path, number, f"{error}; it has its newline, so no crash left it") from None
 
     def _begin(self, continues: str | None, clock: Clock | None, ids: IdSource | None) -> None:
-        identity = ids.next() if ids is not None else secrets.token_hex(16)
+        identity = ids.next() if ids is not None else os.urandom(16).hex()
         now = (clock or Clock())()
         self.append(
             Header(
@@ -171,14 +171,13 @@ class Journal:
         head = self.head
         if len(records) == 1:
             data = chained(head, 0, _body(records[0]))
-            head = link(data)
-            self._write(data + b"\n", head)
+            self._write(data + b"\n", sha256(data).hexdigest())
         elif records:
             lines: list[bytes] = []
             batch = len(records) - 1
             for record in records:
                 line = chained(head, batch, _body(record))
-                head = link(line)
+                head = sha256(line).hexdigest()
                 lines.append(line)
                 batch = -len(lines)
             lines.append(b"")

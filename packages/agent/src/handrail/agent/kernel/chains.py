@@ -1,7 +1,7 @@
 """The one onion: layers around a terminal, the first in the list outermost, composed once for each agent."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
@@ -10,6 +10,7 @@ from handrail.agent.kernel.requests import Request
 
 RequestT = TypeVar("RequestT", bound=Request)
 ResponseT = TypeVar("ResponseT")
+_set = msgspec.structs.force_setattr
 Call: TypeAlias = Callable[[RequestT], Awaitable[ResponseT]]
 Around: TypeAlias = Callable[[RequestT, Call[RequestT, ResponseT]], Awaitable[ResponseT]]
 
@@ -33,29 +34,27 @@ def compose_hook(
     middleware: Sequence[Middleware], hook: str, terminal: Call[RequestT, ResponseT]
 ) -> Call[RequestT, ResponseT]:
     """The chain of one hook: of each middleware that defines it, showing each its own private state and no other's."""
-    layers: list[Around[RequestT, ResponseT]] = []
-    shown = -1
-    for place, layer in enumerate(middleware):
-        if not defines(layer, hook):
-            continue
+    layers = [(place, layer) for place, layer in enumerate(middleware) if defines(layer, hook)]
+    stateful = [place for place, layer in layers if defines(layer, "init_state")]
+    call = terminal
+    for place, layer in reversed(layers):
         around: Around[RequestT, ResponseT] = getattr(layer, hook)
-        sees = place if defines(layer, "init_state") else -1
-        # A layer without state needs its own look only where one outside it has left its mark on the request.
-        layers.append(around if sees == shown == -1 else _looking(around, sees))
-        shown = sees if shown == -1 else shown
-    return chain(layers, terminal)
+        if place in stateful:
+            call = _own_link(around, call, place)
+        elif stateful and place > stateful[0]:
+            # One outside it has left its mark on the request.
+            call = _own_link(around, call, -1)
+        else:
+            call = link(around, call)
+    return call
 
 
-def _looking(around: Around[RequestT, ResponseT], place: int) -> Around[RequestT, ResponseT]:
-    def layer(request: RequestT, call_next: Call[RequestT, ResponseT]) -> Awaitable[ResponseT]:
-        return around(_seen(request, place), call_next)
+def _own_link(
+    around: Around[RequestT, ResponseT], call_next: Call[RequestT, ResponseT], place: int
+) -> Call[RequestT, ResponseT]:
+    def call(request: RequestT) -> Awaitable[ResponseT]:
+        own = request.__copy__()  # type: ignore[attr-defined]  # every Struct has it
+        _set(own, "layer", place)
+        return around(own, call_next)
 
-    return layer
-
-
-def _seen(request: Any, place: int) -> Any:
-    if request.layer == place:
-        return request
-    own = request.__copy__()
-    msgspec.structs.force_setattr(own, "layer", place)
-    return own
+    return call
