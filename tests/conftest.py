@@ -1,4 +1,4 @@
-"""What every test may ask for: the model servers, the shared folder, an offline environment."""
+"""What every test may ask for: the project's folder, the folder of real transcripts, the model servers."""
 
 import os
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ settings.register_profile("handrail", deadline=None, print_blob=True)
 settings.load_profile("handrail")
 
 
-def _without(reason: str) -> None:
-    """Skip the test, but fail it where nothing may be skipped."""
+def _without_server(reason: str) -> None:
+    """Skip the test, but fail it where the servers have to be."""
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)
@@ -31,10 +31,13 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder with real transcripts: $HANDRAIL_SHARED, else `../shared` beside the project."""
+    """The folder with real transcripts: $HANDRAIL_SHARED, else `../shared` beside the project.
+
+    It is no part of the project, so its tests are skipped wherever it is not.
+    """
     folder = Path(os.environ.get("HANDRAIL_SHARED", ROOT.parent / "shared"))
     if not folder.is_dir():
-        _without("needs the folder named by HANDRAIL_SHARED")
+        pytest.skip("needs the folder of real transcripts that HANDRAIL_SHARED names")
     return folder
 
 
@@ -42,7 +45,7 @@ def shared() -> Path:
 def _aimock() -> Iterator[Aimock]:
     reason = model_server.missing()
     if reason is not None:
-        _without(reason)
+        _without_server(reason)
     with model_server.running() as server:
         yield server
 
@@ -52,7 +55,7 @@ def aimock(_aimock: Aimock) -> Aimock:
     """A model server that answers Chat Completions at `aimock.base_url`, with nothing to say yet.
 
         aimock.answers("Hello", {"toolCalls": [{"name": "add", "arguments": {"a": 1}, "id": "c1"}]}, chunkSize=3)
-        model = openai("any", base_url=aimock.base_url, api_key="any")
+        model = OpenAIChat("any", base_url=aimock.base_url, api_key="any")
 
     Streamed and whole answers come from the same responses; `aimock.requests` holds what the client sent. The fixture
     `llmock`, which the package of that name brings, is the server for faults: `llmock.base_url()` is its address,

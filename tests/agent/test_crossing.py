@@ -269,7 +269,7 @@ async def test_what_stayed_and_why_can_be_asked_afterwards() -> None:
     (crossing,) = (await a.run(TALK)).handoffs
     assert (crossing.messages_before, crossing.messages_after) == (4, 2)
     assert ids(crossing.stayed) == ["a1", "t1"]
-    assert str(crossing) == "A -> B: 2 messages of 4"
+    assert str(crossing) == "A -> B: 2 of 4 messages crossed, 0 made"
     assert "a1" in str(crossing.report)
 
 

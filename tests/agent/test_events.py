@@ -16,6 +16,7 @@ from handrail.agent.events import (
     LimitReached,
     MessageDone,
     ReasoningText,
+    Recovered,
     RunEnd,
     StepStart,
     Text,
@@ -191,7 +192,7 @@ async def test_every_event_reads_well_and_can_be_written_as_json_and_read_back()
     agent = Agent("A", model=model, tools=[ok], handoffs=[b], middleware=[Again()])
     heard = await hear(agent, "go", limits=Limits(max_handoffs=1))
     seen = {type(event) for event in heard.events}
-    assert seen == set(get_args(AnyEvent))
+    assert seen == set(get_args(AnyEvent)) - {Recovered}  # that one needs a file with a torn end
     assert {LimitReached, Failed, Discard, ReasoningText, StepStart, ToolEnd} < seen
     decoder = msgspec.json.Decoder(AnyEvent)
     for event in heard.events:

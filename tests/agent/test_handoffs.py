@@ -53,7 +53,7 @@ async def test_control_passes_and_the_target_answers() -> None:
     assert (result.output, result.agent, result.status) == ("Refunded.", "Billing", "completed")
     assert texts(result.messages) == ["I was charged twice.", "Refunded."]
     assert roles(result.new_messages) == "uata"
-    assert [str(each) for each in result.handoffs] == ["Triage -> Billing: 1 messages of 1"]
+    assert [str(each) for each in result.handoffs] == ["Triage -> Billing: 1 of 1 message crossed, 0 made"]
 
 
 async def test_an_ordinary_call_beside_a_handoff_is_run_and_recorded_before_control_moves() -> None:

@@ -95,7 +95,7 @@ async def test_two_agents_that_only_hand_over_to_each_other_are_stopped_by_the_h
     error = await failure(a, "go", limits=Limits(max_handoffs=5, max_steps=100))
     assert isinstance(error, LimitExceeded)
     assert (error.limit, len(model.requests), error.agent) == ("max_handoffs", 6, "B")
-    assert list(error.path) == ["A", "B", "A", "B", "A", "B", "A"]
+    assert list(error.path) == ["A", "B", "A", "B", "A", "B"]
     assert "A -> B -> A" in str(error)
     assert breaches(error.messages) == breaches(error.new_messages) == []
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from handrail.agent import UnfitName
 from handrail.agent.errors import BuildError
-from handrail.agent.names import check_agent_name, check_tool_name, in_path, tool_name
+from handrail.agent.names import check_agent_name, check_tool_name, tool_name
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,3 @@ def test_a_given_tool_name_must_fit_as_it_is(name: str) -> None:
 def test_an_agents_name_is_printable_text(name: str) -> None:
     with pytest.raises(BuildError, match="printable text"):
         check_agent_name(name)
-
-
-def test_a_name_in_a_path_cannot_be_taken_for_a_path() -> None:
-    assert in_path("a/b@c%") == "a%2Fb%40c%25"
-
-
-@given(st.text(), st.text())
-def test_two_names_never_share_a_place_in_a_path(first: str, second: str) -> None:
-    assert (in_path(first) == in_path(second)) == (first == second)

@@ -1,9 +1,12 @@
 """Where commands read from and write to."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from cli.conftest import Run
+from handrail.cli.errors import UnfitInput
 from handrail.cli.sources import new_name, on_disk, write_new
 from handrail.sessions import SessionExists
 
@@ -31,3 +34,35 @@ def test_a_new_file_overwrites_nothing_and_leaves_nothing_beside_it(tmp_path: Pa
     with pytest.raises(SessionExists):
         write_new(tmp_path / "a.json", b"{}")
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a.json", b"[]")]
+
+
+def test_a_pipe_that_a_shell_made_is_read_once_and_then_a_file(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"all of it")
+    os.close(writing)
+    with on_disk(f"/dev/fd/{reading}") as path:
+        assert (path.read_bytes(), path.read_bytes()) == (b"all of it", b"all of it")
+    os.close(reading)
+
+
+@pytest.mark.parametrize("place", ["pipe", "/dev/zero", "/dev/null"])
+def test_another_pipe_or_a_device_is_refused_and_not_waited_for(tmp_path: Path, place: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UnfitInput, match="is no file|and no file"), on_disk(str(tmp_path / place)):
+        pytest.fail("it cannot be read twice")
+
+
+@pytest.mark.parametrize("command", ["verify", "stats", "filter", "export --to openai-chat", "audit --policy p"])
+@pytest.mark.parametrize("place", ["/dev/stdin", "-"])
+def test_every_command_reads_standard_input_under_either_name(
+    handrail: Run, desk_session: Path, tmp_path: Path, place: str, command: str
+) -> None:
+    (tmp_path / "p").write_text("version = 1\n")
+    outcome = handrail(*command.split(), place, input=desk_session.read_text())
+    assert "Traceback" not in outcome.stderr
+    assert outcome.returncode == 0, outcome.stderr
+
+
+def test_a_run_whose_session_is_a_device_says_so(handrail: Run) -> None:
+    outcome = handrail("run", "handrail.cli.desk.agents:support_desk", "Hi", "--session", "/dev/full")
+    assert outcome.returncode == 2

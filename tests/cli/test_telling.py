@@ -5,7 +5,7 @@ import pytest
 from handrail.agent import Agent, ScriptedModel, handoff
 from handrail.agent.events import HandoffEnd
 from handrail.cli.telling import Witness, called, crossing_lines, margin, summed_up
-from handrail.filters import History, Report, ToolCall, assistant, call, last_n, tool_result, user
+from handrail.filters import History, Report, ToolCall, assistant, call, last_n, none, tool_result, user
 
 
 @pytest.mark.parametrize(
@@ -40,9 +40,21 @@ def test_many_messages_that_stayed_for_one_reason_are_one_line() -> None:
     report: Report = last_n(1).explain(history)
     event = HandoffEnd("run", "a", "a", "b", "c1", (history[5],), len(history))
     assert crossing_lines(event, "because", history, report) == [
-        "━━ a → b: because (1 of 6 messages) ━━",
+        "━━ a → b: because (1 message crosses, 5 stayed) ━━",
         "    crossed  user: number 5",
-        "    stayed   5 messages, from “user: number 0” on  (outside the last 1 messages)",
+        "    stayed   5 older messages  (outside the last message)",
+    ]
+
+
+def test_what_a_sub_agent_is_asked_is_no_message_of_the_history() -> None:
+    history = History([user(f"number {n}", id=f"m{n}") for n in range(2)])
+    asked = user("What is the rule?", id="f1")
+    event = HandoffEnd("run", "a", "a", "b", "c1", (asked,), len(history))
+    assert crossing_lines(event, "", history, none().explain(history)) == [
+        "━━ a → b (1 message crosses (the input), 2 stayed) ━━",
+        "    crossed  user: What is the rule?",
+        "    stayed   user: number 0  (nothing crosses but the reason or the input)",
+        "    stayed   user: number 1  (nothing crosses but the reason or the input)",
     ]
 
 

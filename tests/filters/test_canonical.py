@@ -1,11 +1,13 @@
 """Canonical JSON of what others wrote."""
 
 import json
+import sys
+from contextlib import suppress
 
 import pytest
 
 from handrail.filters import ToolCall, assistant
-from handrail.filters.canonical import canonical, canonical_text
+from handrail.filters.canonical import DEEPEST, canonical, canonical_text
 
 
 def own(kind: str, text: str) -> str:
@@ -59,12 +61,47 @@ def test_values_of_python_are_carried_too() -> None:
 
 
 def test_objects_that_repeat_their_keys_at_every_level_do_not_grow() -> None:
-    text = '{"a":0,"a":' * 200 + "0" + "}" * 200
+    text = '{"a":0,"a":' * DEEPEST + "0" + "}" * DEEPEST
+    assert text != canonical_text(text)
     assert len(canonical_text(text)) < 3 * len(text)
 
 
 def test_text_nested_beyond_reading_is_kept_as_it_is() -> None:
     text = "[" * 200_000
+    assert canonical_text(text) == text
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing", "levels"),
+    [("[", "]", 1), ('{"b":1,"a":', "}", 1), ('{"a":0,"a":', "}", 1), ('[{"\\"[":', "}]", 2)],
+)
+def test_how_deep_is_read_is_told_by_the_text_alone(opening: str, closing: str, levels: int) -> None:
+    times = DEEPEST // levels
+    read = f"{opening * times} 1.0{closing * times}"
+    assert canonical_text(read) != read
+    assert canonical_text(f"[{read}]") == f"[{read}]"
+
+
+def test_brackets_side_by_side_and_in_words_are_not_deep() -> None:
+    text = '["[[[[{{\\"", ' + "[1.0]," * 500 + "2.0]"
+    assert canonical_text(text).endswith("[1],2]")
+
+
+def test_a_digest_does_not_depend_on_how_deep_its_caller_stands() -> None:
+    text = f"{'[' * DEEPEST} 1.0{']' * DEEPEST}"
+    found = set()
+    for depth in range(0, sys.getrecursionlimit(), 25):
+        with suppress(RecursionError):
+            found.add(called_from(depth, text))
+    assert found == {canonical_text(text)} != {text}
+
+
+def called_from(depth: int, text: str) -> str:
+    return called_from(depth - 1, text) if depth else canonical_text(text)
+
+
+@pytest.mark.parametrize("text", ['"' + '\\"' * 200_000 + "[" * 101, '"\\' * 200_000 + "[" * 101, '["' * 200_000])
+def test_text_made_to_be_read_slowly_is_read_at_once(text: str) -> None:
     assert canonical_text(text) == text
 
 

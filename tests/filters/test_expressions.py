@@ -83,7 +83,7 @@ def test_a_mistake_is_an_error_with_its_column(text: str, column: int, problem: 
 
 
 def test_an_unknown_name_lists_what_there_is() -> None:
-    with pytest.raises(InvalidExpression, match=r"possible: .*last_n, last_user") as raised:
+    with pytest.raises(InvalidExpression, match=r"possible: .*last_n, last_turns, last_user") as raised:
         parse("lastly")
     assert "strip_reasoning" in raised.value.possible
 

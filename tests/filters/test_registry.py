@@ -59,6 +59,11 @@ def test_a_filter_of_another_package_is_a_filter_like_ours() -> None:
     assert list(filter(said)) == said[:1]
 
 
+def test_a_filter_of_another_package_prints_under_its_kind() -> None:
+    assert repr(only_from("Billing")) == "acme/only-from(agents=('Billing',))"
+    assert repr(last_n(3)) == "last_n(n=3, keep_user=False)"
+
+
 def test_a_list_in_a_descriptor_becomes_what_the_field_holds() -> None:
     written = {"kind": "acme/only-from", "version": 2, "params": {"agents": ["A", "B"]}}
     assert from_descriptor(written) == OnlyFrom(("A", "B"))

@@ -31,13 +31,19 @@ def test_a_result_without_a_call_is_dropped() -> None:
     assert [(breach.law, breach.id) for breach in breaches(history)] == [("P1", "m1")]
     repaired = repair(history)
     assert repaired.messages == (user("A?"),)
-    assert [str(change) for change in repaired.changes] == ["dropped tool m1: a result without a call before it"]
+    assert [str(change) for change in repaired.changes] == [
+        "dropped tool m1: no call 'c9' stands before this result (P1)"
+    ]
 
 
 def test_a_call_without_a_result_is_dropped_and_its_words_stay() -> None:
     history = (user("A?"), assistant("Let me look.", STOCK_A, id="m1"), user("Well?"))
     assert [breach.law for breach in breaches(history)] == ["P2"]
-    assert repair(history).messages == (user("A?"), assistant("Let me look.", id="m1"), user("Well?"))
+    repaired = repair(history)
+    assert repaired.messages == (user("A?"), assistant("Let me look.", id="m1"), user("Well?"))
+    assert [str(change) for change in repaired.changes] == [
+        "changed assistant m1: call 'c1' of stock has no result (P2)"
+    ]
 
 
 def test_a_call_without_a_result_may_be_answered_instead() -> None:
@@ -96,6 +102,13 @@ def test_very_many_calls_in_one_message_are_repaired_at_once() -> None:
     calls = [call("a", call_id=f"c{number}") for number in range(20_000)]
     results = [tool_result(asked, "ok") for asked in reversed(calls[1:])]
     assert len(repair((assistant(*calls), user("Hurry."), *results)).messages) == 20_001
+
+
+def test_very_many_calls_without_a_result_are_answered_at_once() -> None:
+    calls = [call("a", call_id=f"c{number}") for number in range(20_000)]
+    repaired = repair((assistant(*calls), tool_result(calls[7], "ok", synthetic=True)), open_calls="answer")
+    assert [result.call_id for result in repaired.messages[1:]] == [asked.id for asked in calls]
+    assert [change.what for change in repaired.changes] == ["added"] * 19_999
 
 
 def test_the_filter_repairs_too_and_takes_no_third_way() -> None:

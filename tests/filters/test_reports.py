@@ -1,6 +1,19 @@
 """What a filter says it did."""
 
-from handrail.filters import assistant, compose, custom, full, last_n, strip_tool_calls, summary, tool_result, user
+import pytest
+
+from handrail.filters import (
+    CounterMissing,
+    assistant,
+    compose,
+    custom,
+    full,
+    last_n,
+    strip_tool_calls,
+    summary,
+    tool_result,
+    user,
+)
 from handrail.filters.messages import ToolCall
 
 ASKED = ToolCall("c1", "track")
@@ -32,9 +45,29 @@ def test_a_report_has_the_counts_of_the_whole() -> None:
 def test_an_added_message_is_reported_where_it_stands() -> None:
     (change,) = summary("They talked.", keep_last=4).explain(HISTORY).changes
     assert (change.what, change.place, change.role) == ("added", 0, "system")
-    assert str(change) == "added system at 0: made by summary(text='They talked.', role='system', keep_last=4)"
+    assert (
+        str(change)
+        == "added system at 0: made by summary(text='They talked.', role='system', keep_last=4, sensitivity=None)"
+    )
 
 
 def test_a_message_without_an_id_is_known_by_itself() -> None:
     assert full().explain(HISTORY).changes == ()
     assert [change.place for change in custom(lambda history: history[:3]).explain(HISTORY).changes] == [3]
+
+
+def test_a_report_with_a_counter_says_what_is_saved() -> None:
+    report = compose(last_n(3), strip_tool_calls()).explain(HISTORY, "estimate@1")
+    assert (report.tokens_in, report.tokens_out, report.saving) == (29, 12, 17)
+    assert str(report).splitlines()[0] == "last_n(n=3, keep_user=False): 4 -> 3 messages, 29 -> 23 tokens"
+    assert str(report).splitlines()[-1] == "saves 17 of 29 tokens (59%)"
+
+
+def test_a_report_without_a_counter_counts_no_tokens() -> None:
+    report = full().explain(HISTORY)
+    assert (report.tokens_in, report.tokens_out, report.saving) == (None, None, None)
+
+
+def test_a_counter_that_is_missing_is_an_error() -> None:
+    with pytest.raises(CounterMissing):
+        full().explain(HISTORY, "acme@1")

@@ -119,8 +119,8 @@ NONSENSE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "text": (lambda history: "hello", "returned what is not messages: str"),
     "strings": (lambda history: ["hello"], "a list with str in it"),
     "generator": (lambda history: (message for message in history), "generator"),
-    "parts": (lambda history: [Message("user", (1,))], "a message of role 'user' that holds"),  # type: ignore[arg-type]
-    "role": (lambda history: [Message("narrator")], "a message of role 'narrator'"),  # type: ignore[arg-type]
+    "parts": (lambda history: [Message("user", (1,))], "content is text and other parts, not 1"),  # type: ignore[arg-type]
+    "role": (lambda history: [Message("narrator")], "role is one of assistant, system, tool, user, not 'narrator'"),  # type: ignore[arg-type]
     "twice": (lambda history: (*history, history[1]), "gives the message id 'm1' twice"),
     "raises": (lambda history: history[99], "raised IndexError"),
 }

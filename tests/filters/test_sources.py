@@ -9,7 +9,7 @@ def test_ids_count_up_behind_one_random_prefix() -> None:
     ids = IdSource()
     first, second = ids.next(), ids.next()
     assert (first, second) == (f"{ids.prefix}-1", f"{ids.prefix}-2")
-    assert len(ids.prefix) == 8
+    assert len(ids.prefix) == 16
     assert IdSource().prefix != ids.prefix
 
 

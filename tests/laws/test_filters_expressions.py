@@ -9,14 +9,38 @@ from handrail.filters import Filter, InvalidDescriptor, InvalidExpression, from_
 from laws.strategies import any_text
 
 signs = st.sampled_from(["(", ")", "|", ",", "=", "[", "]"])
-values = st.sampled_from(["last_n", "summary", "compose", "none", "3", "-1", "1.5", "'x'"])
+values = st.sampled_from(
+    [
+        "last_n",
+        "summary",
+        "compose",
+        "none",
+        "3",
+        "-1",
+        "1.5",
+        "'x'",
+        "keep",
+        "when",
+        "redact",
+        "by_agent",
+        "token_budget",
+    ]
+)
 pieces = st.lists(signs | values | any_text, max_size=12).map(" ".join)
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["last-n", "compose", "seal", "custom"]),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from(["last-n", "compose", "seal", "custom", "keep", "when", "redact"]),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["kind", "version", "params", "steps", "n", "name", "text"]), inner, max_size=4
+            st.sampled_from(
+                ["kind", "version", "params", "steps", "n", "name", "text", "predicate", "patterns", "detect"]
+            ),
+            inner,
+            max_size=4,
         )
     ),
     max_leaves=15,

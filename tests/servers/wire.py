@@ -1,6 +1,7 @@
 """A loopback server that writes the bytes it was told to, in the pieces it was told to."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Literal
@@ -70,10 +71,13 @@ async def wire(
         yield seen
     finally:
         server.close()
-        # A connection that a client keeps alive would hold the server open.
+        # A connection that a client keeps alive, or has stopped reading, would hold the server open.
         for writer in writers:
-            writer.close()
+            writer.transport.abort()
         await asyncio.gather(*serving, return_exceptions=True)
+        for writer in writers:
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
         await server.wait_closed()
 
 

@@ -1,7 +1,9 @@
 """A conversation of several agents, written down as a run writes it."""
 
 import json
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,38 @@ from handrail.filters import (
     tool_result,
 )
 from handrail.filters.messages import Messages
-from handrail.sessions import HandoffRecord, MessageRecord, Session, SubagentRecord, ToolResultRecord
+from handrail.sessions import (
+    HandoffRecord,
+    Journal,
+    MessageRecord,
+    Session,
+    SubagentRecord,
+    ToolResultRecord,
+    Unknown,
+)
+from handrail.sessions.codec import decode, encode, unchained
+
+
+def rechained(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> Path:
+    """A session beside this one, of its lines after a change, in a chain of their own."""
+    made = path.with_name("rechained.jsonl")
+    made.unlink(missing_ok=True)
+    with Journal.create(made, fsync="never") as journal:
+        lines = [unchained(decode(line)) for line in path.read_bytes().splitlines()[1:]]
+        bodies = change([encode(record) for record in lines])
+        journal.append(*[Unknown("", body) for body in bodies])
+    return made
+
+
+@contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """No file grows over this size."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 class Conversation:

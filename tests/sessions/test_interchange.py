@@ -85,7 +85,7 @@ def test_several_transcripts_become_a_folder(tmp_path: Path) -> None:
         json.dumps([{"messages": [{"role": "user", "content": str(n)}]} for n in range(12)])
     )
     paths = import_file(tmp_path / "many.json", tmp_path / "out")
-    assert [path.name for path in paths[:2]] == ["many-01.jsonl", "many-02.jsonl"]
+    assert [path.name for path in paths[:2]] == ["many-01.session.jsonl", "many-02.session.jsonl"]
     assert [Session(path).history()[0].text for path in paths] == [str(n) for n in range(12)]
     with pytest.raises(SessionExists):
         import_file(tmp_path / "many.json", tmp_path / "out")
@@ -94,7 +94,7 @@ def test_several_transcripts_become_a_folder(tmp_path: Path) -> None:
 def test_one_transcript_goes_into_a_folder_under_its_own_name(tmp_path: Path) -> None:
     (tmp_path / "one.json").write_text(talk())
     (tmp_path / "out").mkdir()
-    assert import_file(tmp_path / "one.json", tmp_path / "out") == [tmp_path / "out" / "one.jsonl"]
+    assert import_file(tmp_path / "one.json", tmp_path / "out") == [tmp_path / "out" / "one.session.jsonl"]
 
 
 def test_nothing_is_written_where_the_file_cannot_be_read_whole(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Agent paths."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from handrail.sessions.paths import in_scope, is_top, name_of, sibling_path, sub_path, top_path
 
@@ -27,3 +29,8 @@ def test_a_scope_holds_everyone_below_its_call_and_nobody_else() -> None:
     assert not in_scope("Boss/W1@t1/X@t2", "Boss", "t2")
     assert not in_scope("Boss", "Boss", "t1")
     assert not in_scope("Bossy/W1@t1", "Boss", "t1")
+
+
+@given(st.text(), st.text())
+def test_two_names_never_share_a_place_in_a_path(first: str, second: str) -> None:
+    assert (top_path(first) == top_path(second)) == (first == second)

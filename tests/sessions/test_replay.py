@@ -1,6 +1,9 @@
 """Checking a session: every line, and every boundary again."""
 
+import os
+import tracemalloc
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -15,12 +18,26 @@ from handrail.filters import (
     custom,
     custom_filter,
     default_handoff_filter,
+    digest,
     full,
     last_n,
     strip_tool_calls,
+    tool_result,
     user,
 )
-from handrail.sessions import HandoffRecord, Journal, Verdict, export, read, verify
+from handrail.sessions import (
+    DamagedSession,
+    HandoffRecord,
+    Journal,
+    NotASession,
+    Session,
+    Unknown,
+    Verdict,
+    crossings,
+    export,
+    read,
+    verify,
+)
 from handrail.sessions.records import AnyRecord, Footer, Header
 from sessions.conversations import Conversation
 
@@ -47,6 +64,7 @@ def desk(path: Path, filter: Filter | None = None) -> Path:
 def rewritten(path: Path, change: Callable[[AnyRecord], AnyRecord]) -> Verdict:
     """The verdict on the same records with a change, in a chain of their own."""
     made = path.with_name("rewritten.jsonl")
+    made.unlink(missing_ok=True)
     with Journal.create(made, fsync="never") as journal:
         journal.append(*[change(record) for record in read(path).records() if not isinstance(record, Header)])
     return verify(made)
@@ -204,3 +222,181 @@ def test_progress_reaches_the_end_of_the_file(tmp_path: Path) -> None:
     told: list[int] = []
     verify(desk(tmp_path / "s"), progress=told.append)
     assert told[-1] == (tmp_path / "s").stat().st_size
+
+
+def test_only_boundaries_that_ran_again_are_counted_as_such(tmp_path: Path) -> None:
+    verdict = verify(desk(tmp_path / "s", custom(lambda history: history[-2:])))
+    assert (verdict.handoffs, verdict.run_again, len(verdict.not_runnable)) == (4, 3, 1)
+    assert verdict.boundaries == "3 of 4 boundaries run again, 1 not runnable"
+    assert verify(tmp_path / "s", integrity_only=True).boundaries == ""
+
+
+def test_a_torn_end_is_told_beside_what_else_was_found(tmp_path: Path) -> None:
+    path = desk(tmp_path / "s", custom(lambda history: history[-2:]))
+    path.write_bytes(path.read_bytes() + b'{"prev":')
+    verdict = verify(path)
+    assert verdict.state == "not runnable"
+    assert "\n  torn at its end: " in str(verdict)
+
+
+def test_the_head_is_the_hash_of_the_last_line_and_tells_a_tail_that_was_cut(tmp_path: Path) -> None:
+    with Conversation(tmp_path / "s") as talk:
+        for words in ("One.", "Two.", "Three."):
+            talk.say("triage", user(words))
+    lines = (tmp_path / "s").read_bytes().splitlines(keepends=True)
+    assert verify(tmp_path / "s").head == sha256(lines[-1][:-1]).hexdigest()
+    (tmp_path / "s").write_bytes(b"".join(lines[:-1]))
+    cut = verify(tmp_path / "s")
+    assert (cut.state, cut.head) == ("intact", sha256(lines[-2][:-1]).hexdigest())
+    (tmp_path / "s").write_bytes(b"".join([*lines[:-2], b"{}\n", lines[-1]]))
+    assert verify(tmp_path / "s").head == ""
+
+
+UNFIT: dict[str, Callable[[list[bytes]], list[bytes]]] = {
+    "another type": lambda lines: changed(lines, b'"view_length":', b'"view_length":"x","step":'),
+    "another role": lambda lines: changed(lines, b'"role":"user"', b'"role":5'),
+    "a huge number": lambda lines: [
+        *lines,
+        b'{"kind":"turn","path":"a","run":"r","event":"end","at":' + b"9" * 6000 + b"}",
+    ],
+    "a second header": lambda lines: [
+        *lines,
+        b'{"kind":"header","format":"handrail-session","version":1,"id":"x","created_at":1}',
+    ],
+    "a header of the future": lambda lines: [
+        *lines,
+        b'{"kind":"header","new":1,"format":"handrail-session","version":1,"id":"x","created_at":1}',
+    ],
+    "a kind that is no text": lambda lines: [*lines, b'{"kind":5}'],
+    "no kind": lambda lines: [*lines, b'{"path":"desk"}'],
+    "a message of the wrong time": lambda lines: changed(lines, b'"role":"user"', b'"created_at":1.5,"role":"user"'),
+    "a path that is no text": lambda lines: changed(lines, b'"path":"billing"', b'"path":"\xff"'),
+}
+
+
+def changed(lines: list[bytes], old: bytes, new: bytes) -> list[bytes]:
+    return [line.replace(old, new) for line in lines]
+
+
+@pytest.mark.parametrize("unfit", UNFIT)
+def test_a_line_that_is_no_record_of_its_kind_is_damage_to_every_reader(tmp_path: Path, unfit: str) -> None:
+    path = desk(tmp_path / "s")
+    lines = UNFIT[unfit](path.read_bytes().splitlines()[1:])
+    made = chain(tmp_path / "made", path.read_bytes().splitlines()[0], lines)
+    verdict = verify(made)
+    assert (verdict.state, verify(made, integrity_only=True).state) == ("damaged", "damaged")
+    assert verify(made, integrity_only=True).line == verdict.line
+    readers: tuple[Callable[[Path], object], ...] = (
+        Session.open,
+        lambda it: export(it, tmp_path / "out"),
+        lambda it: list(crossings(it)),
+    )
+    for reader in readers:
+        with pytest.raises(DamagedSession) as caught:
+            reader(made)
+        assert caught.value.line == verdict.line
+
+
+def chain(path: Path, header: bytes, lines: list[bytes]) -> Path:
+    """A file of these lines whatever is in them, each with the hash of the one before."""
+    made = [header]
+    for line in lines:
+        rest = line.partition(b",")[2] if line.startswith(b'{"prev"') else line[1:]
+        made.append(b'{"prev":"%b",%b' % (sha256(made[-1]).hexdigest().encode(), rest))
+    path.write_bytes(b"".join([line + b"\n" for line in made]))
+    return path
+
+
+def test_records_of_unknown_kinds_are_counted_and_told(tmp_path: Path) -> None:
+    desk(tmp_path / "s")
+    with Journal.open(tmp_path / "s") as journal:
+        journal.append(Unknown("state", b'{"kind":"state","n":1}'), Unknown("state", b'{"kind":"state","n":2}'))
+    verdict = verify(tmp_path / "s")
+    assert (verdict.state, verdict.unknown) == ("intact", {"state": 2})
+    assert "kinds that are not known here: state 2" in str(verdict)
+
+
+def test_one_changed_byte_of_the_footer_is_told_whichever_it_is(tmp_path: Path) -> None:
+    with Conversation(tmp_path / "s") as talk:
+        talk.say("triage", user("Hello"))
+    data = export(tmp_path / "s", tmp_path / "sealed").read_bytes()
+    changed = tmp_path / "changed"
+    for place in range(data[:-1].rindex(b"\n") + 1, len(data)):
+        for byte in {data[place] ^ 1, data[place] ^ 0x20, 0, 0x20, 0x0A, 0x7D} - {data[place]}:
+            changed.write_bytes(data[:place] + bytes([byte]) + data[place + 1 :])
+            verdict = verify(changed)
+            assert not verdict.ok, (place, byte, verdict)
+
+
+def test_a_sealed_copy_cut_within_its_footer_is_damaged(tmp_path: Path) -> None:
+    data = export(desk(tmp_path / "s"), tmp_path / "sealed").read_bytes()
+    start = data[:-1].rindex(b"\n") + 1
+    for cut in (start + 90, start + 120, len(data) - 1):
+        (tmp_path / "sealed").write_bytes(data[:cut])
+        assert verify(tmp_path / "sealed").state == "damaged"
+
+
+def test_a_line_with_two_links_is_tampering_to_every_reader(tmp_path: Path) -> None:
+    path = desk(tmp_path / "s")
+    lines = path.read_bytes().splitlines(keepends=True)
+    for first, second in ((lines[-1][9:73], b"0" * 64), (b"0" * 64, lines[-1][9:73])):
+        twice = b'{"prev":"%b",%b' % (first, lines[-1].partition(b",")[2].replace(b"}\n", b',"prev":"%b"}\n' % second))
+        path.write_bytes(b"".join([*lines[:-1], twice]))
+        assert {verify(path).state, verify(path, integrity_only=True).state} == {"tampered"}
+        for reader in (lambda it: export(it, tmp_path / "out"), lambda it: list(crossings(it))):
+            with pytest.raises(DamagedSession):
+                reader(path)
+
+
+def test_a_seed_that_a_hook_changed_is_counted_and_is_one_that_the_seal_lets_pass(tmp_path: Path) -> None:
+    with Conversation(tmp_path / "s") as talk:
+        talk.say("triage", user("I was charged twice."))
+        talk.hand_over("triage", "billing", full())
+
+    def edited(seed: Message) -> Verdict:
+        def edit(record: AnyRecord) -> AnyRecord:
+            if not isinstance(record, HandoffRecord):
+                return record
+            new = {"crossed": (seed,), "seed": digest((seed,)), "seed_length": 1, "edited": record.seed}
+            return msgspec.structs.replace(record, **new)
+
+        return rewritten(tmp_path / "s", edit)
+
+    honest = edited(user("Calm down.", id="x1"))
+    assert (honest.state, honest.edited) == ("intact", 1)
+    assert "1 changed by a hook" in honest.boundaries
+    for forged in (assistant("<think>hm</think>Hi."), assistant("Hi."), tool_result("c9", "never called")):
+        verdict = edited(forged.replace(id="x1"))
+        assert [(drift.what, drift.handoff) for drift in verdict.drifts] == [("seed", 1)]
+        assert "no hook can hand over" in str(verdict)
+
+
+def test_what_is_no_regular_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for look in (verify, read, lambda path: export(path, tmp_path / "out"), lambda path: list(crossings(path))):
+        with pytest.raises(NotASession, match="it is a pipe"):
+            look(tmp_path / "pipe")
+
+
+def test_a_file_without_a_line_is_refused_after_its_beginning(tmp_path: Path) -> None:
+    with (tmp_path / "endless").open("wb") as file:
+        file.write(b'{"prev":"')
+        file.truncate(50_000_000)
+    tracemalloc.start()
+    with pytest.raises(NotASession):
+        verify(tmp_path / "endless")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8_000_000
+
+
+def test_a_torn_end_of_any_length_takes_no_memory(tmp_path: Path) -> None:
+    path = desk(tmp_path / "s")
+    with path.open("ab") as file:
+        file.write(b'{"torn":"' + b"x" * 50_000_000)
+    tracemalloc.start()
+    verdict = verify(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert verdict.state == "torn"
+    assert peak < 8_000_000

@@ -1,5 +1,6 @@
 """A session as the agents that go on with it see it."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from handrail.sessions import (
     AgentRecord,
     DamagedSession,
     HandoffRecord,
+    Journal,
+    JournalFailed,
     MessageRecord,
     ModelCallRecord,
     NotASession,
@@ -16,12 +19,14 @@ from handrail.sessions import (
     SessionChanged,
     SessionConflict,
     SessionExists,
+    Unknown,
     UnknownView,
     Usage,
+    export,
     read,
     verify,
 )
-from sessions.conversations import Conversation
+from sessions.conversations import Conversation, full_disk
 
 
 @pytest.fixture
@@ -95,15 +100,13 @@ def test_an_agent_without_a_view_is_an_error_that_names_those_with_one(path: Pat
     assert caught.value.known == ("billing", "desk")
 
 
-def test_with_one_view_its_agent_need_not_be_named(tmp_path: Path) -> None:
+def test_without_a_name_the_view_of_the_agent_that_goes_on_is_meant(tmp_path: Path) -> None:
     with Session(tmp_path / "s") as session:
         session.append(said("one"))
         session.reload()
-        assert len(session.history()) == 1
         session.append(MessageRecord(path="other", message=user("two")))
         session.reload()
-        with pytest.raises(UnknownView, match="no agent was named"):
-            session.history()
+        assert session.history() == session.history("desk") != session.history("other")
 
 
 def test_two_writers_do_not_mix(path: Path) -> None:
@@ -168,6 +171,69 @@ def test_a_record_that_names_what_never_was_is_an_error_with_its_line(path: Path
     with pytest.raises(DamagedSession) as caught:
         Session.open(path)
     assert caught.value.line == lines
+
+
+def test_after_a_refused_record_the_session_is_what_the_file_holds(path: Path) -> None:
+    session = Session.open(path, fsync="never")
+    before = dict(session.views)
+    with full_disk(path.stat().st_size + 300), pytest.raises(JournalFailed):
+        session.append(said("x" * 5000), AgentRecord(name="lost"))
+    session.views["desk"] = session.views["desk"].enter((user("lost", id="lost"),))
+    assert (dict(session.views), "lost" in session.agents) == (before, False)
+    with pytest.raises(JournalFailed):
+        session.append(said("past the gap"))
+    session.reload()
+    session.append(said("after"))
+    session.close()
+    assert session.log[-1].text == "after"
+    assert verify(path).state == "intact"
+
+
+def test_another_run_goes_on_after_a_refused_record_from_what_the_file_holds(path: Path) -> None:
+    session = Session.open(path)
+    with session.in_use(), full_disk(path.stat().st_size + 300), pytest.raises(JournalFailed):
+        session.append(said("x" * 5000))
+    with session.in_use():
+        session.append(said("after"))
+    session.close()
+    assert [message.text for message in session.log[-2:]] == ["You were.", "after"]
+
+
+@pytest.mark.parametrize("line", [b'{"kind":"state","n":NaN,"big":%b}' % (b"9" * 5000), b'{"n":1, "kind":"state"}'])
+def test_lines_of_any_json_are_gone_on_from_as_they_are(path: Path, tmp_path: Path, line: bytes) -> None:
+    with Journal.open(path) as journal:
+        journal.append(Unknown("state", line))
+    Session.continue_from(export(path, tmp_path / "sealed.jsonl"), tmp_path / "next.jsonl").close()
+    assert (tmp_path / "next.jsonl").read_bytes().splitlines()[-1].endswith(line[1:])
+    assert verify(tmp_path / "next.jsonl").state == "intact"
+
+
+def test_a_sealed_copy_that_is_not_whole_is_not_gone_on_from_and_nothing_is_left(path: Path, tmp_path: Path) -> None:
+    sealed = Session(path).export(tmp_path / "sealed.jsonl")
+    sealed.write_bytes(sealed.read_bytes().replace(b"charged twice", b"charged ONCE!"))
+    with pytest.raises(DamagedSession, match="does not follow"):
+        Session.continue_from(sealed, tmp_path / "next.jsonl")
+    with pytest.raises(JournalFailed):
+        Session.continue_from(path, tmp_path / "nowhere" / "next.jsonl")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["sealed.jsonl", "talk.jsonl"]
+
+
+def test_a_name_that_no_file_can_have_is_told_as_what_it_is(path: Path, tmp_path: Path) -> None:
+    for write in (Session.continue_from, export):
+        with pytest.raises(JournalFailed, match="zero byte"):
+            write(path, tmp_path / "a\0b")
+    with pytest.raises(JournalFailed, match="zero byte"):
+        Session(tmp_path / "a\0b").append(said("one"))
+    for look in (verify, read):
+        with pytest.raises(OSError, match="zero byte"):
+            look("a\0b")
+
+
+@pytest.mark.parametrize("place", ["pipe", "/dev/full"])
+def test_a_session_that_is_no_regular_file_is_refused_before_anything_is_said(tmp_path: Path, place: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(NotASession):
+        Session(tmp_path / place).views  # noqa: B018
 
 
 def test_a_file_that_is_no_session_is_refused(tmp_path: Path) -> None:

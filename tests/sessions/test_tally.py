@@ -1,14 +1,18 @@
 """What is counted."""
 
-from handrail.filters import tool_result, user
+import msgspec
+
+from handrail.filters import assistant, call, tool_result, user
 from handrail.sessions import (
     Footer,
     HandoffRecord,
     MessageRecord,
     ModelCallRecord,
+    SessionRecord,
     Tally,
     ToolCallRecord,
     ToolResultRecord,
+    TurnRecord,
     Unknown,
     Usage,
 )
@@ -33,3 +37,23 @@ def test_records_are_counted_by_kind_and_by_what_they_say() -> None:
     assert tally.usage == Usage(8, 4, requests=2)
     assert tally.usage.total_tokens == 12
     assert (tally.tools, tally.handoffs, tally.errors) == ({"look": 1}, {("a", "b"): 1}, 1)
+
+
+def test_of_an_import_each_tool_result_counts_as_a_call_of_its_tool() -> None:
+    looks = assistant(call("look", call_id="c1"), call("look", call_id="c2"))
+    results = [ToolResultRecord(path="a", message=tool_result(each, "…")) for each in ("c1", "c2")]
+    said = [MessageRecord(path="a", message=looks), *results]
+    assert Tally.of([SessionRecord(source="openai-chat"), *said]).tools == {"look": 2}
+    assert Tally.of(said).tools == {}
+
+
+def test_the_usage_that_a_log_told_beside_its_messages_is_counted() -> None:
+    beside = b'{"response": {"usage": {"prompt_tokens": 12, "completion_tokens": 3, "prompt_tokens_details": null}}}'
+    tally = Tally.of([SessionRecord(source="openai-chat", beside=msgspec.Raw(beside))])
+    assert tally.usage == Usage(12, 3, requests=1)
+    assert Tally.of([SessionRecord(source="openai-chat", beside=msgspec.Raw(b'{"response": 1}'))]).usage == Usage()
+
+
+def test_a_failed_turn_is_an_error_and_within_a_sub_agent_it_is_that_of_the_tool() -> None:
+    failed = [TurnRecord(path=path, run="r", event="end", status="failed") for path in ("a", "a/b@c1")]
+    assert Tally.of(failed).errors == 1

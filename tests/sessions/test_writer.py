@@ -1,11 +1,11 @@
 """The journal: what is acknowledged is there, whatever happens next."""
 
 import os
-import resource
 import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from handrail.filters.errors import HandrailError
 from handrail.sessions import (
     DamagedSession,
     Header,
+    HeaderTooLong,
     Journal,
     JournalClosed,
     JournalFailed,
@@ -30,6 +31,7 @@ from handrail.sessions import (
     verify,
 )
 from handrail.sessions.writer import Fsync
+from sessions.conversations import full_disk
 
 
 def said(text: str) -> MessageRecord:
@@ -228,18 +230,50 @@ def test_a_full_disk_loses_nothing_that_was_acknowledged(path: Path) -> None:
     journal = Journal.open(path, fsync="never")
     journal.append(said("one"))
     size = path.stat().st_size
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 300, hard))
-    try:
-        with pytest.raises(JournalFailed) as caught:
-            journal.append(said("two"), said("x" * 5000))
-        assert caught.value.size == path.stat().st_size == size
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    journal.append(said("three"))
+    with full_disk(size + 300), pytest.raises(JournalFailed) as caught:
+        journal.append(said("two"), said("x" * 5000))
+    assert caught.value.size == path.stat().st_size == size
     journal.close()
+    with Journal.open(path) as journal:
+        journal.append(said("three"))
     assert words(path) == ["one", "three"]
     assert verify(path).state == "intact"
+
+
+@pytest.mark.parametrize("fsync", ["always", "turn", "never"])
+def test_nothing_is_written_past_a_record_that_the_disk_refused(path: Path, fsync: Fsync) -> None:
+    journal = Journal.open(path, fsync=fsync)
+    with full_disk(path.stat().st_size + 300), pytest.raises(JournalFailed):
+        journal.append(said("x" * 5000))
+    assert journal.failure is not None
+    writes: tuple[Callable[[], None], ...] = (
+        lambda: journal.append(said("after")),
+        journal.before_effect,
+        journal.sync,
+    )
+    for write in writes:
+        with pytest.raises(JournalFailed):
+            write()
+    journal.turn_end()
+    journal.close()
+    assert words(path) == []
+    assert verify(path).state == "intact"
+
+
+def test_a_header_that_could_not_be_read_again_is_not_written(path: Path) -> None:
+    with pytest.raises(HeaderTooLong) as caught:
+        Journal.create(path, continues="a" * (1 << 20))
+    assert caught.value.length > caught.value.longest
+    assert not path.exists()
+    Journal.create(path, continues="a" * (caught.value.longest - 500)).close()
+    assert len(read(path).header.continues or "") == caught.value.longest - 500
+
+
+@pytest.mark.parametrize("place", ["pipe", "/dev/full", "/dev/null"])
+def test_what_is_no_regular_file_is_not_written_to(tmp_path: Path, place: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(NotASession, match="a session is a regular file"):
+        Journal.open(tmp_path / place)
 
 
 def test_a_record_of_another_session_is_chained_anew(path: Path, tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
 """What services say of their failures is read in every shape they have for it."""
 
+import msgspec
 import pytest
 
 from handrail.agent.errors import ModelError, ModelRefused, ModelTimeout, ModelUnavailable
-from handrail.agent.http.failures import Told, failed_within, refusal, told, unreadable
+from handrail.agent.http.failures import Told, failed_within, refusal, told, told_by, unreadable
 from handrail.agent.http.secrets import Secret, Where
 
-HERE = Where("the model", (Secret("sk-test-0123456789"),))
+KEY = "sk-test-0123456789"
+HERE = Where("the model", (Secret(KEY),))
 
 
 @pytest.mark.parametrize(
@@ -25,7 +27,9 @@ HERE = Where("the model", (Secret("sk-test-0123456789"),))
         ("{}", "no reason given", None, None),
         ("[]", "[]", None, None),
         ("", "no reason given", None, None),
-        ("[" * 100_000, "[" * 500 + "…", None, None),
+        ("[" * 100_000, "[" * 100_000, None, None),
+        ('{"message": {"a": [1]}, "code": true, "type": 3}', '{"a":[1]}', None, None),
+        ('{"detail": [{"loc": 7, "msg": ["m"]}, {"loc": null}, 5]}', '7: ["m"]; :', None, None),
     ],
 )
 def test_every_shape_of_an_error_gives_its_message_kind_and_code(
@@ -70,11 +74,47 @@ def test_a_quota_that_is_used_up_does_not_come_back_by_waiting() -> None:
         (Told("m", "invalid_request_error"), False),
         (Told("m", None, 400), False),
         (Told("m", None, "404"), False),
+        (Told("m", None, "4" * 10_000), True),
     ],
 )
 @pytest.mark.parametrize("streaming", [True, False])
 def test_a_failure_within_an_answer_is_judged_by_its_own_words(reason: Told, retryable: bool, streaming: bool) -> None:
     assert failed_within(reason, HERE, streaming=streaming).retryable is retryable
+
+
+def every_error(reason: Told) -> list[ModelError]:
+    errors: list[ModelError] = [refusal(status, reason, HERE) for status in (307, 401, 404, 408, 429, 500)]
+    return errors + [failed_within(reason, HERE, streaming=streaming) for streaming in (True, False)]
+
+
+def test_a_long_message_is_cut() -> None:
+    assert all(len(str(error)) < 600 and "x…" in str(error) for error in every_error(Told("x" * 10_000)))
+
+
+def test_an_error_is_one_that_can_be_written_down() -> None:
+    reason = told_by({"error": {"message": "half \ud83d", "code": "\ud83d", "type": "\ud83d"}})
+    for error in every_error(reason):
+        assert f"{error}{error.code}{error.kind}".encode().count("\N{REPLACEMENT CHARACTER}".encode()) == 3
+
+
+@pytest.mark.parametrize("before", range(430, 500, 3))
+def test_no_place_where_a_text_is_cut_leaves_a_part_of_a_key(before: int) -> None:
+    reason = told(msgspec.json.encode({"error": {"message": "y" * before + KEY + " is wrong"}}))
+    texts = [str(error) for error in every_error(reason)]
+    texts += [str(unreadable(HERE, "it is odd", "y" * (before - 430) + KEY + "z" * 100))]
+    texts += [str(unreadable(HERE, "y" * before + KEY))]
+    assert [text for text in texts if KEY[:6] in text] == []
+
+
+@pytest.mark.parametrize("length", range(6, len(KEY)))
+def test_the_beginning_of_a_key_that_the_service_cut_off_is_hidden(length: int) -> None:
+    for end in ("", "…", "...", '"', '"}', "…'."):
+        assert HERE.hide(f"bad key {KEY[:length]}{end}") == f"bad key ***{end}"
+
+
+def test_a_key_in_the_code_or_the_type_of_an_error_is_hidden() -> None:
+    for error in every_error(Told("m", "x" * 495 + KEY, KEY)):
+        assert (error.code, error.kind) == ("***", "x" * 495 + "***")
 
 
 def test_no_error_shows_a_key_that_the_service_echoes() -> None:

@@ -2,9 +2,11 @@
 
 import asyncio
 import socket
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Any
 
+import httpx
 import pytest
 
 from handrail.agent.errors import (
@@ -114,10 +116,25 @@ async def test_a_service_that_never_answers_is_given_up_on() -> None:
     assert str(error) == "the model was silent for 0.05 s"
 
 
+class NeverDone(httpx.AsyncBaseTransport):
+    """A connection over which an answer begins at once and never ends."""
+
+    class Body(httpx.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield b": wait\n\n"
+            await asyncio.Event().wait()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=self.Body())
+
+
 @pytest.mark.parametrize("streaming", [True, False])
 async def test_a_service_that_is_never_done_is_given_up_on(streaming: bool) -> None:
-    error = await failure(b": wait\n\n", after="hang", streaming=streaming, timeouts=Timeouts(5, 5, 0.05))
-    assert (type(error), error.kind) == (ModelTimeout, "total")
+    served = Service("the model", "http://h/v1", {}, Timeouts(total=0.05), Retries(), NeverDone())
+    with pytest.raises(ModelTimeout) as caught:
+        await (events(served) if streaming else served.post(b"{}"))
+    await served.aclose()
+    assert (caught.value.kind, str(caught.value)) == ("total", "the model took more than 0.05 s")
 
 
 async def test_a_body_that_is_cut_is_an_invalid_response_and_a_stream_is_broken() -> None:
@@ -160,6 +177,42 @@ async def test_an_asked_wait_is_in_the_error() -> None:
     assert error.retry_after == 3
 
 
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_a_key_in_the_query_is_sent_and_shown_nowhere(streaming: bool, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(1)
+    shut = ["location: /v2?key=query-0123456789", "retry-after: 1"]
+    async with wire(b"no query-0123456789", status="400 No", headers=shut) as server:
+        url = f"{server.base_url}?api=3&key=query-0123456789"
+        served = service(url)
+        with pytest.raises(ModelError) as caught:
+            await (events(served) if streaming else served.post(b"{}"))
+        await served.aclose()
+    assert b"POST /v1/chat?api=3&key=query-0123456789 HTTP" in server.requests[0]
+    assert "HTTP Request: POST http://127.0.0.1" in caplog.text
+    assert "query-" not in caplog.text.replace("/v2?key=query-0123456789", "") + str(caught.value)
+
+
+async def test_a_transport_sees_the_whole_address() -> None:
+    seen = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append((request.url.raw_path, dict(request.url.params), str(request.url), repr(request.url)))
+        return httpx.Response(200, content=b"x")
+
+    url = address("http://h/v1?key=k&a=b", "chat")
+    served = Service("the model", url, {}, PATIENT, Retries(), httpx.MockTransport(answer))
+    assert await served.post(b"{}") == b"x"
+    shown_url = "http://h/v1/chat"
+    assert seen == [(b"/v1/chat?key=k&a=b", {"key": "k", "a": "b"}, shown_url, f"URL({shown_url!r})")]
+    await served.aclose()
+
+
+@pytest.mark.parametrize("leads", ["http://[", "http://h:port/", "http://\x7f"])
+async def test_a_redirect_to_nowhere_has_a_type_of_its_own(leads: str) -> None:
+    error = await failure(b"", status="307 Temporary Redirect", headers=[f"location: {leads}"])
+    assert isinstance(error, ModelError)
+
+
 def test_each_event_loop_has_a_client_of_its_own() -> None:
     served = None
 
@@ -197,7 +250,10 @@ def test_a_path_goes_below_the_base_address_and_its_query_stays(base_url: str, u
     assert address(base_url, "chat/completions") == url
 
 
-@pytest.mark.parametrize("base_url", ["localhost:8000", "ftp://h/v1", "http:///v1", "http://user:word@h/v1"])
+@pytest.mark.parametrize(
+    "base_url",
+    ["localhost:8000", "ftp://h/v1", "http:///v1", "http://user:word@h/v1", "http://[word", "http://h:word/"],
+)
 def test_an_address_that_cannot_be_used_is_refused(base_url: str) -> None:
     with pytest.raises(BuildError, match="base_url") as caught:
         address(base_url, "chat")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 from functools import partial
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def test_the_desk_answers_each_line_that_is_piped_in(talked: str) -> None:
 
 def test_a_handoff_shows_what_crossed_what_stayed_and_why(talked: str) -> None:
     shown = talked[talked.index("━━ triage → billing") :]
-    assert shown.startswith("━━ triage → billing: a double charge, invoice 1042 (4 of 6 messages) ━━")
+    assert shown.startswith("━━ triage → billing: a double charge, invoice 1042 (4 messages cross, 2 stayed) ━━")
     assert "crossed  user: Was I charged twice on invoice 1042?" in shown
     assert "stayed   triage: result of track_parcel  (tool calls and their results do not cross)" in shown
 
@@ -46,7 +47,7 @@ def test_the_way_back_keeps_secret_results_with_billing(talked: str) -> None:
 
 
 def test_a_sub_agent_is_shown_within_its_caller(talked: str) -> None:
-    assert "━━ billing → research (1 of 7 messages) ━━" in talked
+    assert "━━ billing → research (1 message crosses (the input), 7 stayed) ━━" in talked
     assert "    research> The handbook says: A double charge" in talked
 
 
@@ -70,6 +71,30 @@ def test_without_a_session_of_its_own_it_says_where_the_new_one_is(handrail: Run
     where = outcome.stdout.partition("Session file: ")[2].partition("\n")[0]
     assert verify(where).state == "intact"
     assert Session(where).log[0].text == "Hello"
+
+
+@pytest.mark.parametrize("input", ["", "quit\n"])
+def test_where_nothing_is_said_nothing_is_left_behind(handrail: Run, input: str) -> None:
+    outcome = handrail("demo", input=input)
+    folder = Path(outcome.stdout.partition("Session file: ")[2].partition("\n")[0]).parent
+    assert outcome.returncode == 0
+    assert "Nothing was said, so no session is kept." in outcome.stdout
+    assert not folder.exists()
+
+
+def test_a_named_session_in_which_nothing_was_said_says_so(handrail: Run, tmp_path: Path) -> None:
+    outcome = handrail("demo", "--session", "new.jsonl", input="quit\n")
+    assert "Nothing was said; new.jsonl holds no message yet." in outcome.stdout
+    assert verify(tmp_path / "new.jsonl").ok
+
+
+def test_the_command_that_looks_at_the_session_runs_as_it_is_printed(
+    handrail: Run, talked: str, tmp_path: Path
+) -> None:
+    line = next(line for line in talked.splitlines() if line.endswith(" stats desk.session.jsonl"))
+    shown = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert shown.returncode == 0, shown.stderr
+    assert "handoffs   2" in shown.stdout
 
 
 def test_bytes_that_are_no_text_are_answered_all_the_same(handrail: Run, tmp_path: Path) -> None:
@@ -123,7 +148,7 @@ async def test_a_terminal_is_asked_line_by_line_and_ctrl_c_ends_the_talk(tmp_pat
         os.close(terminal)
         os.close(end)
     assert (code, err) == (130, "handrail: interrupted\n")
-    assert "Verified: intact" in out
+    assert "\nVerified: intact" in out
 
 
 async def test_a_model_that_fails_is_told_in_a_line_and_the_talk_goes_on(tmp_path: Path) -> None:

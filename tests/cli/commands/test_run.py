@@ -137,3 +137,22 @@ async def test_ctrl_c_in_the_middle_of_a_stream_leaves_the_session_whole(tmp_pat
     assert (code, out, err) == (130, "Well, \n", "handrail: interrupted\n")
     assert verify(tmp_path / "a.jsonl").state == "intact"
     assert [message.text for message in Session(tmp_path / "a.jsonl").log] == ["Hello?"]
+
+
+def test_a_sealed_copy_is_gone_on_with_in_a_new_file(handrail: Run, tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(ECHO)
+    assert handrail("run", "shop:echo", "One.", "--session", "a.jsonl").returncode == 0
+    assert handrail("export", "a.jsonl", "-o", "sealed.jsonl").returncode == 0
+    refused = handrail("run", "shop:echo", "Two.", "--session", "sealed.jsonl")
+    assert "--continue-from COPY --session NEW" in one_line(refused, 2)
+    assert "say with --session which" in one_line(handrail("run", "shop:echo", "Two.", "--continue-from", "a.jsonl"), 2)
+    gone_on = handrail("run", "shop:echo", "Two.", "--continue-from", "sealed.jsonl", "--session", "b.jsonl")
+    assert gone_on.returncode == 0
+    assert [message.text for message in Session(tmp_path / "b.jsonl").log][::2] == ["One.", "Two."]
+
+
+ECHO = """
+from handrail.agent import Agent, FunctionModel
+
+echo = Agent("echo", model=FunctionModel(lambda request: "You said: " + request.messages[-1].text))
+"""

@@ -9,6 +9,22 @@ from cli.conftest import Run, one_line
 from handrail.agent import Agent, ScriptedModel, handoff
 from handrail.filters import call
 
+OWN = """
+from handrail.agent import Agent, ScriptedModel, handoff
+from handrail.filters import Filter, Messages, call, filter_kind
+
+
+@filter_kind("own/only-last")
+class OnlyLast(Filter, frozen=True):
+    def __call__(self, history: Messages) -> Messages:
+        return tuple(history[-1:])
+
+
+billing = Agent("billing", model=ScriptedModel("Yes."))
+model = ScriptedModel(call("transfer_to_billing", call_id="h1"))
+triage = Agent("triage", model=model, handoffs=[handoff(billing, filter=OnlyLast())])
+"""
+
 
 def test_an_intact_session_ends_with_zero_sealed_or_not(handrail: Run, desk_session: Path) -> None:
     handrail("export", desk_session, "-o", "sealed.jsonl")
@@ -59,6 +75,41 @@ def test_a_filter_that_is_only_code_cannot_run_here_and_ends_with_one(handrail: 
     assert outcome.returncode == 1
     assert "not runnable" in outcome.stdout
     assert handrail("verify", "a.jsonl", "--integrity-only").returncode == 0
+
+
+def test_a_registered_filter_of_ones_own_runs_again_once_its_module_is_imported(handrail: Run, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(OWN)
+    assert handrail("run", "own:triage", "Twice?", "--session", "a.jsonl").returncode == 0
+    assert "not runnable" in handrail("verify", "a.jsonl").stdout
+    outcome = handrail("verify", "a.jsonl", "--import", "own")
+    assert outcome.returncode == 0
+    assert "1 boundary run again; head" in outcome.stdout
+
+
+def test_the_head_is_printed_and_another_one_than_was_noted_ends_with_one(
+    handrail_here: Run, desk_session: Path
+) -> None:
+    head = json.loads(handrail_here("verify", desk_session, "--json").stdout)["head"]
+    assert f"; head {head}" in handrail_here("verify", desk_session, "--head", head).stdout
+    assert handrail_here("verify", desk_session, "--head", head).returncode == 0
+    desk_session.write_bytes(b"".join(desk_session.read_bytes().splitlines(keepends=True)[:5]))
+    outcome = handrail_here("verify", desk_session, "--head", head)
+    assert outcome.returncode == 1
+    assert "another head: it is " in outcome.stdout
+    assert "--head is the head of one file" in one_line(handrail_here("verify", "a", "b", "--head", head), 2)
+
+
+def test_a_file_that_must_be_sealed_and_is_not_ends_with_one(handrail_here: Run, desk_session: Path) -> None:
+    assert handrail_here("verify", desk_session, "--require-sealed").returncode == 1
+    handrail_here("export", desk_session, "-o", "sealed.jsonl")
+    assert handrail_here("verify", "sealed.jsonl", "--require-sealed").returncode == 0
+
+
+def test_of_an_import_nothing_is_said_of_boundaries(handrail_here: Run, tmp_path: Path) -> None:
+    (tmp_path / "chat.json").write_text('[{"role": "user", "content": "Hello"}]')
+    handrail_here("import", "chat.json")
+    outcome = handrail_here("verify", "chat.session.jsonl")
+    assert (outcome.returncode, "bound" in outcome.stdout) == (0, False)
 
 
 def test_one_bad_file_among_good_ones_ends_with_one(handrail_here: Run, desk_session: Path, tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ def talk(folder: Path, *lines: str) -> RunResult:
         ("Can I get a refund?", "billing", "Goods may be returned within 30 days"),
         ("What is the policy on dragons?", "billing", "The handbook says nothing about that."),
         ("Let me talk to billing", "billing", "This is billing."),
+        ("billing please", "billing", "This is billing."),
     ],
 )
 def test_the_desk_answers_what_was_asked(tmp_path: Path, line: str, agent: str, said: str) -> None:
@@ -70,6 +71,13 @@ def test_a_bare_number_takes_up_what_was_asked(tmp_path: Path) -> None:
 def test_a_refund_is_given_once(tmp_path: Path) -> None:
     result = talk(tmp_path, "Please refund invoice 1042", "Please refund invoice 1042")
     assert "was given back already" in result.output
+
+
+def test_a_number_that_only_an_agent_named_is_not_acted_on(tmp_path: Path) -> None:
+    talked = talk(tmp_path, "billing please", "yes", "please refund it")
+    assert not any(
+        call.name in ("find_invoice", "refund_double_charge") for m in talked.messages for call in m.tool_calls
+    )
 
 
 def test_a_question_about_two_things_is_answered_by_both(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
 """A summary in the place of what was said."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from handrail.filters import InvalidFilter, assistant, call, seal, summary, system, tool_result, user
+from handrail.filters import History, InvalidFilter, Message, assistant, call, seal, summary, system, tool_result, user
 
 ASKED = call("track", call_id="c1")
 HISTORY = (
@@ -66,3 +67,32 @@ def test_the_text_stands_in_the_descriptor_whole() -> None:
 def test_a_summary_says_something_in_a_role_of_the_application(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidFilter):
         summary(**wrong)
+
+
+class Read(list[Message]):
+    """Messages kept elsewhere, and how many of them were asked for."""
+
+    asked = 0
+
+    def __iter__(self) -> Iterator[Message]:
+        for message in super().__iter__():
+            self.asked += 1
+            yield message
+
+
+@pytest.mark.parametrize("keep_last", [0, 3])
+def test_a_view_that_was_walked_once_is_not_walked_again_at_the_next_boundary(keep_last: int) -> None:
+    items = Read([user(f"{number}", id=f"m{number}") for number in range(2_000)])
+    view = History.over(items)
+    sealed = seal(summary("They talked.", role="user", keep_last=keep_last))
+    first = sealed(view)
+    before = items.asked
+    assert sealed(view) == first
+    assert len(sealed(view.append(user("More.", id="m")))) == 1 + keep_last
+    assert items.asked - before < 50
+
+
+def test_a_view_with_messages_without_an_id_keeps_them_as_they_are() -> None:
+    said = user("Thanks.")
+    given = History([user("Where is it?", id="1"), said])
+    assert seal(summary("They talked.", keep_last=1))(given)[-1] is said

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from agent.providers.openai.asking import as_json
-from handrail.agent.errors import InvalidResponse, ModelRefused, ModelUnavailable
-from handrail.agent.http.secrets import Where
+from handrail.agent.errors import InvalidResponse, ModelError, ModelRefused, ModelUnavailable
+from handrail.agent.http.secrets import Secret, Where
 from handrail.agent.models import ChatResponse
 from handrail.agent.providers.openai.answers import mended, read_answer, read_usage
 from handrail.filters import Refusal, Text, ToolCall
@@ -105,6 +105,26 @@ def test_what_is_no_answer_is_an_invalid_response(body: bytes, problem: str) -> 
 def test_an_error_in_a_body_that_is_a_success_is_that_error(told: Any, error: type[Exception], choices: Any) -> None:
     with pytest.raises(error, match="upstream broke"):
         read_answer(as_json({"error": told, "choices": choices}).encode(), HERE)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"key": sk-test-0123456789',
+        b'{"choices": [{"message": {"content": 7, "key": "sk-test-0123456789"}}]}',
+        b'{"choices": [{"message": {"role": "sk-test-0123456789"}}]}',
+        b'{"choices": [], "key": "sk-test-0123456789"}',
+        b'{"choices": 7, "error": {"message": "sk-test-0123456789", "code": "sk-test-0123456789"}}',
+        b'{"error": {"message": "sk-test-0123456789", "type": "sk-test-0123456789"}}',
+        b"\xff sk-test-0123456789",
+    ],
+)
+def test_an_error_holds_nothing_of_the_body_but_its_beginning_without_keys(body: bytes) -> None:
+    with pytest.raises(ModelError) as caught:
+        read_answer(body, Where("the model", (Secret("sk-test-0123456789"),)))
+    error = caught.value
+    assert error.__cause__ is error.__context__ is None
+    assert "sk-test" not in f"{error}{error.code}{error.kind}{vars(error)}"
 
 
 @pytest.mark.parametrize(

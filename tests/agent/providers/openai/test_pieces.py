@@ -6,9 +6,9 @@ import pytest
 
 from agent.providers.openai.asking import as_json
 from handrail.agent.errors import InvalidResponse
-from handrail.agent.http.secrets import Where
+from handrail.agent.http.secrets import Secret, Where
 from handrail.agent.models import ArgumentsDelta
-from handrail.agent.providers.openai.pieces import Calls, Words, merge, read_piece
+from handrail.agent.providers.openai.pieces import Calls, Words, merged, read_piece
 
 HERE = Where("the model")
 
@@ -111,7 +111,45 @@ def test_what_else_is_on_a_call_stays_on_it() -> None:
     ],
 )
 def test_values_are_merged_by_what_they_are(old: Any, new: Any, both: Any) -> None:
-    assert merge(old, new) == both
+    assert merged([old, new]) == both
+
+
+def test_many_pieces_are_joined_as_one_after_the_other_would_be() -> None:
+    first = [{"index": 0, "text": "a", "type": "t"}, {"index": 0, "text": "x"}, "alone"]
+    others: list[Any] = [
+        [{"index": 0, "text": "y"}],
+        None,
+        [{"index": 7}, {"text": "no index"}],
+        [{"index": 7, "n": 1}],
+    ]
+    assert merged([first, *others]) == [
+        first[0],
+        {"index": 0, "text": "xy"},
+        "alone",
+        {"index": 7, "n": 1},
+        others[2][1],
+    ]
+    assert merged(["a", 1, "b", "c", None]) == "bc"
+    assert merged([{"a": "x", "id": "1"}, {"a": None, "id": "2"}, {"a": "y", "b": None}]) == {"a": "xy", "id": "2"}
+    assert merged([{"a": None}, {"a": None}]) == {"a": None}
+    assert merged([None]) is merged([]) is None
+
+
+def test_very_many_pieces_of_a_call_are_joined_at_once() -> None:
+    calls = Calls()
+    for number in range(50_000):
+        details = [{"index": 0, "text": "abcd" * 10}, {"index": number + 1}]
+        calls.take([{**piece(index=0), "details": details}])
+    (details,) = [call["details"] for call in calls.whole()]
+    assert len(details) == 50_001
+    assert details[0]["text"] == "abcd" * 500_000
+
+
+def test_half_a_pair_in_what_else_is_on_a_call_finds_its_other_half() -> None:
+    calls = Calls()
+    calls.take([{**piece(index=0), "note": "a\ud83d"}])
+    calls.take([{**piece(index=0), "note": "\ude42\ud83d"}])
+    assert calls.whole()[0]["note"] == "a🙂\N{REPLACEMENT CHARACTER}"
 
 
 def test_numbers_in_an_event_keep_all_their_digits() -> None:
@@ -123,3 +161,11 @@ def test_numbers_in_an_event_keep_all_their_digits() -> None:
 def test_an_event_that_is_no_object_is_an_invalid_response(data: str) -> None:
     with pytest.raises(InvalidResponse, match="an event is not"):
         read_piece(data, HERE)
+
+
+def test_the_error_for_an_event_holds_nothing_of_it() -> None:
+    for data in ('{"key": sk-test-0123456789', "7"):
+        with pytest.raises(InvalidResponse) as caught:
+            read_piece(data, Where("the model", (Secret("sk-test-0123456789"),)))
+        assert caught.value.__cause__ is caught.value.__context__ is None
+        assert "sk-test" not in str(caught.value)

@@ -1,10 +1,13 @@
 """A streamed answer is put together whatever its chunks look like, and an answer that is not there is an error."""
 
+from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
+import msgspec
 import pytest
 
-from agent.providers.openai.asking import as_json, chatting, chunk, end, hear, hear_bytes
+from agent.providers.openai.asking import Heard, as_json, chatting, chunk, end, hear, hear_bytes
 from handrail.agent.errors import InvalidResponse, ModelError, StreamBroken
 from handrail.agent.models import ArgumentsDelta, TextDelta
 from handrail.filters import Opaque, Reasoning, Refusal, ToolCall
@@ -266,6 +269,57 @@ async def test_content_in_parts_is_text_and_what_is_no_text_is_kept() -> None:
     heard = await hear_bytes(sse(chunk(content=parts), end(), "[DONE]"))
     assert heard.text == heard.answer.message.text == "Hello"
     assert "hm" in str(heard.answer.message)
+
+
+NESTED: dict[str, Callable[[Any], str]] = {
+    "a field": lambda value: chunk(novel=value),
+    "a list": lambda value: chunk(novel=[value]),
+    "a part": lambda value: chunk(content=[{"type": "novel", "novel": value}]),
+    "a call": lambda value: calling({**part(0, "{}", id="A", name="f"), "novel": value}),
+    "a function": lambda value: calling({"index": 0, "id": "A", "function": {"name": "f", "novel": value}}),
+    "arguments": lambda value: calling({"index": 0, "id": "A", "function": {"name": "f", "arguments": value}}),
+    "an id": lambda value: calling({"index": 0, "id": value, "function": {"name": "f"}}),
+    "usage": lambda value: as_json({"id": "x1", "choices": [], "usage": {"prompt_tokens": value}}),
+    "an error": lambda value: as_json({"error": {"message": value, "code": value}}),
+    "an error of a choice": lambda value: as_json({"choices": [{"index": 0, "error": value}]}),
+}
+
+
+@pytest.mark.parametrize("depth", [100, 300, 470, 600, 900, 990, 3_000])
+@pytest.mark.parametrize("where", NESTED)
+async def test_what_is_nested_too_deep_is_an_invalid_response_and_else_an_answer(where: str, depth: int) -> None:
+    opened, closed = ('{"a":', "}") if depth % 20 else ("[", "]")
+    value = msgspec.Raw(f"{opened * depth}7{closed * depth}".encode())
+    found = await outcome(chunk(content="Hel"), NESTED[where](value), chunk(content="lo"), end(), "[DONE]")
+    if isinstance(found, Heard):
+        assert (found.text, "error" in where) == ("Hello", False)
+    else:
+        assert isinstance(found, InvalidResponse) or ("error" in where and isinstance(found, StreamBroken))
+        assert found.partial.startswith("Hel")
+        assert found.__cause__ is found.__context__ is None
+
+
+async def outcome(*events: str) -> Heard | ModelError:
+    try:
+        return await hear_bytes(sse(*events))
+    except ModelError as error:
+        return error
+
+
+async def test_an_unknown_field_in_very_many_pieces_is_joined_at_once() -> None:
+    chunks = [
+        chunk(reasoning_details=[{"type": "t", "index": 0, "text": "word " * 20}, {"index": number + 1}])
+        for number in range(20_000)
+    ]
+    heard = await hear_bytes(sse(*chunks, end(), "[DONE]"))
+    (kept,) = heard.answer.message.content
+    assert isinstance(kept, Reasoning)
+    assert (kept.data or "").count("word ") == 400_000
+
+
+async def test_half_a_pair_in_the_name_of_a_field_is_replaced() -> None:
+    lone = r'{"choices":[{"index":0,"delta":{"content":"Hi","\ud83d":1,"\ude42":"x"}}]}'
+    assert (await hear_bytes(sse(lone, end(), "[DONE]"))).text == "Hi"
 
 
 async def test_another_choice_than_the_first_is_passed_over() -> None:

@@ -83,7 +83,7 @@ REFUSED = {
     '[{"parts":[],"kind":"request"}]': "a Pydantic AI message history",
     '{"prev":"0","kind":"header"}': "a Handrail session",
     '{"messages":[]}': "an object whose list of messages is empty",
-    '{"messages":[{"role":"user","content":"a"},{"role":"imp"}]}': "number 2 is an object with the fields role",
+    '{"messages":[{"role":"user","content":"a"},{"role":"imp"}]}': "number 2 has the role 'imp'",
     '{"history":[1]}': "an object with the fields history",
 }
 
@@ -118,3 +118,18 @@ def test_half_a_surrogate_pair_goes_in_and_out(tmp_path: Path) -> None:
     (again,) = import_file(tmp_path / "again", tmp_path / "again.jsonl")
     assert Session(again).history() == Session(path).history()
     assert exported.losses == ("on import: half of a surrogate pair written as U+FFFD (1)",)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[{"role": "user", "content": "a"}, {"role": "robot", "content": "b"}]', "number 2 has the role 'robot'"),
+        ('[{"role": "user", "content": "a"}, {"role": ["user"], "content": "b"}]', "number 2 has the role"),
+        ('{"messages": [{"role": "user", "content": "a"}, {"role": "user"}]}', "number 2 has no content"),
+        ('{"role": "user", "content": "a"}\n{"role": "user", "content": {}}\n', "number 2 has content that is neither"),
+    ],
+)
+def test_a_message_that_is_none_is_named_by_its_number(text: str, said: str) -> None:
+    with pytest.raises(FormatError) as refused:
+        OpenAIChat().parse(text.encode(), "chat.json")
+    assert said in str(refused.value)

@@ -24,6 +24,7 @@ from handrail.agent.handoffs import Handoff, handoff
 from handrail.agent.kernel import Middleware
 from handrail.agent.limits import Limits
 from handrail.agent.models import ChatResponse, Model, Settings
+from handrail.agent.previews import Preview, preview
 from handrail.agent.runs import RunResult, Stream
 from handrail.agent.scripted import FunctionModel, ScriptedModel
 from handrail.agent.subagents import to_tool
@@ -48,6 +49,7 @@ __all__ = [
     "ModelTimeout",
     "ModelUnavailable",
     "NameClash",
+    "Preview",
     "RunContext",
     "RunError",
     "RunResult",
@@ -60,6 +62,7 @@ __all__ = [
     "UnfitName",
     "UnknownTarget",
     "handoff",
+    "preview",
     "to_tool",
     "tool",
 ]

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from handrail.agent.errors import BuildError
 from handrail.agent.graphs import Graph, check_offered, resolve
@@ -20,6 +20,9 @@ from handrail.filters import Clock, Filter, IdSource
 from handrail.filters.messages import Messages
 from handrail.sessions import Session
 
+if TYPE_CHECKING:
+    from handrail.filters.policies import Policy
+
 Instructions: TypeAlias = str | Mapping[str, str]
 AnyFilter: TypeAlias = Filter | Callable[[Messages], Any]
 
@@ -29,7 +32,9 @@ class Agent:
 
     `instructions` are text, or named blocks; they stand beside the messages and never cross a handoff. `model` is a
     `Model` or `service:name`. `tools` are `Tool`s or functions; `handoffs` are `handoff(…)` values, agents, callables
-    that return one, or names of reachable agents. `description` says to other agents what this one is for.
+    that return one, or names of reachable agents. `description` says to other agents what this one is for. `labels`
+    says how what it writes is labelled after it saw labelled content: not at all (`own`), or with the highest tier of
+    its view (`inherit`). `policy` says what may cross from it.
 
     What is known when the agent is made is checked there (`BuildError`), the rest at `check()`, `describe()` or the
     first run, before any request.
@@ -40,10 +45,12 @@ class Agent:
         "description",
         "handoffs",
         "instructions",
+        "labels",
         "limits",
         "middleware",
         "model",
         "name",
+        "policy",
         "settings",
         "tools",
     )
@@ -55,6 +62,8 @@ class Agent:
     handoffs: tuple[Handoff, ...]
     middleware: tuple[Middleware, ...]
     limits: Limits | None
+    labels: Literal["own", "inherit"]
+    policy: "Policy | None"
     settings: Settings
     _graph: Graph | None
 
@@ -70,6 +79,8 @@ class Agent:
         middleware: Sequence[Middleware] = (),
         limits: Limits | None = None,
         settings: Settings = DEFAULT_SETTINGS,
+        labels: Literal["own", "inherit"] = "own",
+        policy: "Policy | None" = None,
     ) -> None:
         give = object.__setattr__
         give(self, "name", check_agent_name(name))
@@ -79,8 +90,13 @@ class Agent:
         give(self, "tools", tuple([each if isinstance(each, Tool) else as_tool(each) for each in tools]))
         give(self, "handoffs", tuple([each if isinstance(each, Handoff) else handoff(each) for each in handoffs]))
         give(self, "middleware", tuple(middleware))
+        _check_kinds(name, self.model, limits, settings)
         give(self, "limits", limits)
         give(self, "settings", settings)
+        if labels not in ("own", "inherit"):
+            raise BuildError(f"labels is 'own' or 'inherit', not {labels!r}")
+        give(self, "labels", labels)
+        give(self, "policy", policy)
         give(self, "_graph", None)
         check_middleware(self.middleware, name)
         check_offered(self, [_known_name(edge.target) for edge in self.handoffs])
@@ -114,11 +130,10 @@ class Agent:
         *,
         filter: AnyFilter | None = None,
         returns: AnyFilter | None = None,
-        name: str = "",
-        description: str = "",
+        **options: Any,
     ) -> AgentTool:
-        """This agent as another agent's tool; see `handrail.agent.to_tool`."""
-        return to_tool(self, filter=filter, returns=returns, name=name, description=description)
+        """This agent as another agent's tool; `options` are those of `handrail.agent.to_tool`."""
+        return to_tool(self, filter=filter, returns=returns, **options)
 
     async def run(
         self,
@@ -129,6 +144,8 @@ class Agent:
         limits: Limits | None = None,
         start: Literal["active", "self"] = "active",
         instructions: str = "",
+        policy: "Policy | None" = None,
+        counter: str | None = None,
         ids: IdSource | None = None,
         clock: Clock | None = None,
     ) -> RunResult:
@@ -136,7 +153,8 @@ class Agent:
 
         `input` is text, a message, or messages. With a `session` (a path or a `Session`) the conversation in it goes
         on with its active agent (`start="self"` begins with this one), and the run is journalled. `instructions` adds
-        a block for this run. Raises `RunError` with the partial transcript, or what a hook raised.
+        a block for this run; `policy` says what may cross in it; `counter` (such as `o200k_base`) has the tokens
+        of each boundary counted and recorded. Raises `RunError` with the partial transcript, or what a hook raised.
         """
         return await execute(
             self.graph(),
@@ -146,6 +164,8 @@ class Agent:
             limits=limits,
             start=start,
             instructions=instructions,
+            policy=policy,
+            counter=counter,
             ids=ids,
             clock=clock,
         )
@@ -159,6 +179,8 @@ class Agent:
         limits: Limits | None = None,
         start: Literal["active", "self"] = "active",
         instructions: str = "",
+        policy: "Policy | None" = None,
+        counter: str | None = None,
         ids: IdSource | None = None,
         clock: Clock | None = None,
     ) -> Stream:
@@ -178,6 +200,8 @@ class Agent:
                 limits=limits,
                 start=start,
                 instructions=instructions,
+                policy=policy,
+                counter=counter,
                 ids=ids,
                 clock=clock,
                 emit=emit,
@@ -200,6 +224,16 @@ class Agent:
             return await self.run(input, **options)
         finally:
             await self.graph().aclose()
+
+
+def _check_kinds(name: str, model: Any, limits: Any, settings: Any) -> None:
+    missing = [part for part in ("name", "profile", "complete", "stream", "aclose") if not hasattr(model, part)]
+    if missing:
+        raise BuildError(f"the model of {name} is {model!r}, which has no {', '.join(missing)}")
+    if limits is not None and not isinstance(limits, Limits):
+        raise BuildError(f"the limits of {name} are Limits(…), not {limits!r}")
+    if not isinstance(settings, Settings):
+        raise BuildError(f"the settings of {name} are Settings(…), not {settings!r}")
 
 
 def _loop_runs() -> bool:

@@ -1,6 +1,6 @@
 """Asking the model: one call through the chat chain, whole or heard as it comes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -8,11 +8,15 @@ import msgspec
 
 from handrail.agent.errors import InvalidAnswer, ModelError
 from handrail.agent.events import Arguments, Discard, MessageDone, ReasoningText, Text
+from handrail.agent.handing import is_enabled
+from handrail.agent.handoffs import Handoff
 from handrail.agent.kernel.requests import ChatRequest
-from handrail.agent.models import ArgumentsDelta, ChatResponse, Delta, ReasoningDelta, TextDelta
+from handrail.agent.models import ArgumentsDelta, ChatResponse, Delta, ReasoningDelta, TextDelta, ToolSpec
+from handrail.agent.tools import has_effects
 from handrail.filters import Message, ToolCall, digest
 from handrail.filters.messages import Part
 from handrail.filters.repairs import restore
+from handrail.filters.sensitivity import highest
 from handrail.sessions import ModelCallRecord, Usage
 
 if TYPE_CHECKING:
@@ -28,7 +32,7 @@ async def ask(turn: "Turn") -> Message:
         run=turn.context,
         instructions=turn.instructions,
         messages=turn.history,
-        tools=bound.specs,
+        tools=bound.specs if not (bound.gated or turn.scope.read_only) else await offered(turn),
         model=bound.model,
         settings=bound.settings,
     )
@@ -41,8 +45,8 @@ async def ask(turn: "Turn") -> Message:
     # Tool layers may act on the world before the tool does, so what led to them is written first.
     if run.log.on and (bound.around_tool or not message.tool_calls):
         run.log.write()
-    if run.emit is not None:
-        run.emit(MessageDone(run.id, turn.path, message))
+    if turn.emit is not None:
+        turn.tell(MessageDone, message)
     return message
 
 
@@ -56,7 +60,7 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
     if request.messages is not turn.history:
         request = request.replace(messages=restore(request.messages, "drop").messages)
     try:
-        if run.emit is not None and model.profile.streaming and request.purpose == "answer":
+        if turn.emit is not None and model.profile.streaming and request.purpose == "answer":
             response = await _heard(turn, request, message_id)
         else:
             response = await model.complete(request)
@@ -123,28 +127,23 @@ async def _heard(turn: "Turn", request: ChatRequest, message_id: str) -> ChatRes
 
 
 def _deliver(turn: "Turn", message_id: str, piece: "Delta | object") -> None:
-    run = turn.run
-    emit = run.emit
-    if emit is None:
-        return
     if message_id not in turn.delivered:
         turn.delivered.append(message_id)
     if type(piece) is TextDelta:
-        emit(Text(run.id, turn.path, message_id, piece.text))
+        turn.tell(Text, message_id, piece.text)
     elif type(piece) is ArgumentsDelta:
-        emit(Arguments(run.id, turn.path, message_id, piece.call_id, piece.name, piece.text))
+        turn.tell(Arguments, message_id, piece.call_id, piece.name, piece.text)
     elif type(piece) is ReasoningDelta:
-        emit(ReasoningText(run.id, turn.path, message_id, piece.text))
+        turn.tell(ReasoningText, message_id, piece.text)
     else:
         raise InvalidAnswer(f"a stream is made of deltas and a ChatResponse, not {type(piece).__name__}")
 
 
 def _withdraw(turn: "Turn", accepted: str, reason: str) -> None:
-    emit = turn.run.emit
-    if emit is not None:
+    if turn.emit is not None:
         for message_id in turn.delivered:
             if message_id != accepted:
-                emit(Discard(turn.run.id, turn.path, message_id, reason))
+                turn.tell(Discard, message_id, reason)
     turn.delivered.clear()
 
 
@@ -154,6 +153,8 @@ def _accepted(turn: "Turn", message: Message) -> Message:
     # A hook may answer by itself, and may give again what it gave before: that is another message.
     if not message.id or (message.id not in turn.drawn and turn.history.position(message.id) is not None):
         changes = {"id": turn.scope.ids.next(), "agent": turn.bound.name, "created_at": turn.run.clock()}
+    if turn.bound.agent.labels == "inherit":
+        changes["sensitivity"] = highest(message.sensitivity, turn.label())
     if calls:
         handoffs = turn.bound.handoffs
         call = calls[0]
@@ -162,7 +163,21 @@ def _accepted(turn: "Turn", message: Message) -> Message:
     return msgspec.structs.replace(message, **changes) if changes else message
 
 
-def _fit_calls(turn: "Turn", content: tuple[Part, ...], handoffs: Mapping[str, object]) -> tuple[Part, ...]:
+async def offered(turn: "Turn") -> Sequence[ToolSpec]:
+    """The tools and handoffs that are offered now: those that are enabled, and may be used where only reading is."""
+    bound = turn.bound
+    specs: list[ToolSpec] = []
+    for spec in bound.specs:
+        edge, tool = bound.handoffs.get(spec.name), bound.tools.get(spec.name)
+        if edge is not None and not await is_enabled(turn, edge):
+            continue
+        if tool is not None and turn.scope.read_only and has_effects(tool):
+            continue
+        specs.append(spec)
+    return specs
+
+
+def _fit_calls(turn: "Turn", content: tuple[Part, ...], handoffs: Mapping[str, Handoff]) -> tuple[Part, ...]:
     # A call without an id of its own could not be answered alone; whether it is a transfer is for the loop to say.
     seen: set[str] = set()
     parts: list[Part] = []
@@ -170,7 +185,8 @@ def _fit_calls(turn: "Turn", content: tuple[Part, ...], handoffs: Mapping[str, o
         if type(part) is ToolCall:
             call_id = part.id if part.id and part.id not in seen else turn.scope.ids.next()
             seen.add(call_id)
-            transfer = part.name in handoffs
+            edge = handoffs.get(part.name)
+            transfer = edge is not None and edge.returns is None
             if call_id != part.id or transfer != part.transfer:
                 part = msgspec.structs.replace(part, id=call_id, transfer=transfer)
         parts.append(part)

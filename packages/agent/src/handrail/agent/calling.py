@@ -8,20 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from handrail.agent.crossing import call_agent, hand_over
+from handrail.agent.delegating import call_agent
 from handrail.agent.errors import InvalidAnswer, LimitExceeded
 from handrail.agent.events import ToolEnd, ToolStart
+from handrail.agent.handing import hand_over
 from handrail.agent.kernel.requests import ToolRequest, ToolResponse
 from handrail.agent.subagents import AgentTool
-from handrail.agent.tools import InvalidArguments, Tool
-from handrail.filters import Message, Text, ToolCall, tool_result
+from handrail.agent.threads import ended
+from handrail.agent.tools import InvalidArguments, Tool, has_effects
+from handrail.filters import HandrailError, Message, Text, ToolCall, tool_result
 from handrail.filters.messages import Part, whole
+from handrail.filters.sensitivity import highest
 from handrail.sessions import SessionError, ToolCallRecord, ToolResultRecord
 
 if TYPE_CHECKING:
     from handrail.agent.loop import Turn
 
 _as_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+# Below this length no number is too long for the interpreter, and no nesting too deep.
+_SHORT = 500
 
 
 class Arguments(Mapping[str, Any]):
@@ -58,8 +65,9 @@ async def answer_calls(turn: "Turn", calls: Sequence[ToolCall]) -> bool:
     Whatever is raised, every call has a result in the view and the record before it travels on.
     """
     turn.calls.extend(calls)
-    transfers = [call for call in calls if call.transfer]
-    ordinary = [call for call in calls if not call.transfer] if transfers else calls
+    handoffs = turn.bound.handoffs
+    transfers = [call for call in calls if call.name in handoffs] if handoffs else []
+    ordinary = [call for call in calls if call.name not in handoffs] if transfers else calls
     results: dict[str, Message] = {}
     ids = {call.id: turn.scope.ids.next() for call in calls}
     handed_over = False
@@ -72,7 +80,7 @@ async def answer_calls(turn: "Turn", calls: Sequence[ToolCall]) -> bool:
         if refusal is not None:
             _refuse(turn, ordinary[granted:], ids, results, refusal)
             raise refusal
-        if transfers:
+        if transfers or turn.requested is not None:
             handed_over = await hand_over(turn, transfers, ids, results, [call.id for call in ordinary])
     except BaseException as error:
         _close(turn, calls, ids, results, error)
@@ -155,10 +163,13 @@ async def _all(work: Sequence[Coroutine[Any, Any, None]]) -> None:
     finally:
         for task in tasks:
             task.cancel()
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
-    errors = [error for error in ended if isinstance(error, BaseException)]
+        await ended(tasks)
+    results = [asyncio.CancelledError() if task.cancelled() else task.exception() for task in tasks]
+    errors = [error for error in results if error is not None]
     raised = [error for error in errors if not isinstance(error, asyncio.CancelledError)] or errors
     if raised:
+        if isinstance(raised[0], HandrailError):
+            raised[0].others = tuple(raised[1:])
         for other in raised[1:]:
             raised[0].add_note(f"beside it: {type(other).__name__}: {other}")
         raise raised[0]
@@ -166,12 +177,13 @@ async def _all(work: Sequence[Coroutine[Any, Any, None]]) -> None:
 
 async def _answer(turn: "Turn", call: ToolCall, ids: Mapping[str, str]) -> Message:
     run, bound = turn.run, turn.bound
-    emit = run.emit
-    if emit is not None:
-        emit(ToolStart(run.id, turn.path, call))
+    if turn.emit is not None:
+        turn.tell(ToolStart, call)
     tool = bound.tools.get(call.name)
     if tool is None:
         response = _unknown(turn, call.name)
+    elif turn.scope.read_only and has_effects(tool):
+        response = _error("denied", f"{tool.name} changes something, and only reading is allowed here.")
     elif bound.around_tool and not _is_object(call.arguments):
         response = _broken(call.arguments)
     else:
@@ -181,9 +193,10 @@ async def _answer(turn: "Turn", call: ToolCall, ids: Mapping[str, str]) -> Messa
             raise InvalidAnswer(f"the tool chain of {bound.name} gave {type(response).__name__}, not a ToolResponse")
     message = _shown(turn, call, ids[call.id], response, tool)
     if run.log.on:
-        run.log.write(ToolResultRecord(path=turn.path, message=message))
-    if emit is not None:
-        emit(ToolEnd(run.id, turn.path, call, message))
+        edited = bool(turn.answered) and turn.answered.pop(call.id, "") not in message.text
+        run.log.write(ToolResultRecord(path=turn.path, message=message, edited=edited))
+    if turn.emit is not None:
+        turn.tell(ToolEnd, call, message)
     return message
 
 
@@ -247,14 +260,17 @@ def _broken(text: str) -> ToolResponse:
 def _is_object(text: str) -> bool:
     if not text or text.isspace():
         return True
-    try:
-        _as_object(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+    if len(text) < _SHORT:
         try:
-            return isinstance(json.loads(text), dict)
-        except (ValueError, RecursionError):
-            return False
-    return True
+            _as_object(text)
+        except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+            pass
+        else:
+            return True
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _shown(turn: "Turn", call: ToolCall, message_id: str, response: ToolResponse, tool: Tool | None) -> Message:
@@ -275,11 +291,17 @@ def _message(
         id=message_id,
         agent=turn.bound.name,
         created_at=turn.run.clock(),
-        sensitivity=tool.output_sensitivity if tool is not None else None,
+        sensitivity=_label(turn, response, tool),
         call_id=call.id,
         name=call.name,
         is_error=response.is_error,
     )
+
+
+def _label(turn: "Turn", response: ToolResponse, tool: Tool | None) -> str | None:
+    if response.sensitivity is None:
+        return tool.output_sensitivity if tool is not None else None
+    return highest(response.sensitivity, tool.output_sensitivity if tool is not None else None)
 
 
 def _content(value: Any) -> tuple[Part, ...]:

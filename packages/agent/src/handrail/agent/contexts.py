@@ -1,9 +1,8 @@
 """What a hook or a tool may know of the run it is part of."""
 
-from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from handrail.agent.events import Event, ToolProgress
+from handrail.agent.events import ToolProgress
 from handrail.agent.limits import Budget
 from handrail.filters import Message
 
@@ -18,7 +17,7 @@ class RunContext(Generic[DepsT]):
     what was used; `call_id` is the tool call that a tool serves.
     """
 
-    __slots__ = ("_emit", "_states", "agent", "attempt", "budget", "call_id", "deps", "path", "run_id", "step", "turn")
+    __slots__ = ("_states", "agent", "attempt", "budget", "call_id", "deps", "path", "run_id", "step", "turn")
 
     def __init__(self, run_id: str, path: str, agent: str, deps: DepsT, budget: Budget, turn: Any) -> None:
         self.run_id = run_id
@@ -31,13 +30,19 @@ class RunContext(Generic[DepsT]):
         self.call_id = ""
         self.turn = turn
         self._states: dict[int, dict[str, Any]] = {}
-        self._emit: Callable[[Event], None] | None = None
 
     def progress(self, text: str) -> None:
         """Tells those who listen how far the tool is."""
-        emit = self._emit
-        if emit is not None:
-            emit(ToolProgress(self.run_id, self.path, self.call_id, text))
+        if self.turn.emit is not None:
+            self.turn.tell_from_anywhere(ToolProgress, self.call_id, text)
+
+    def handoff(self, target: Any, *, reason: str = "", input: Any = None) -> None:
+        """A handoff by code, to an agent or its name: it takes effect after the calls of this response.
+
+        The edge is the agent's own handoff to that target where it has one, else one with the default filter. Raises
+        `UnknownTarget` for an agent that is not reachable, and `InvalidArguments` for an unfit input.
+        """
+        self.turn.request_handoff(target if isinstance(target, str) else target.name, reason, input)
 
     @property
     def messages(self) -> "tuple[Message, ...]":
@@ -55,5 +60,5 @@ class RunContext(Generic[DepsT]):
         """The same context as one tool call sees it."""
         own = RunContext(self.run_id, self.path, self.agent, self.deps, self.budget, self.turn)
         own.step, own.attempt, own.call_id = self.step, self.attempt, call_id
-        own._states, own._emit = self._states, self._emit
+        own._states = self._states
         return own

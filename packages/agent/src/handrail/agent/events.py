@@ -11,8 +11,14 @@ from handrail.filters import Message, ToolCall
 from handrail.sessions import Usage
 
 
-class Event(msgspec.Struct, frozen=True, tag_field="kind"):
-    """What every event has."""
+class _Place(msgspec.Struct, frozen=True, kw_only=True):
+    parent_id: str = ""
+    depth: int = 0
+
+
+class Event(_Place, frozen=True, tag_field="kind"):
+    """What every event has: the id of the run it belongs to (a sub-agent's call is a run of its own), the agent path,
+    `parent_id`, the id of the run that asked for that run (empty for the outermost), and `depth`, how deep it is."""
 
     run_id: str
     path: str
@@ -25,6 +31,15 @@ class RunStart(Event, frozen=True, tag="run_start"):
 
     def __str__(self) -> str:
         return f"[{self.path}] run begins"
+
+
+class Recovered(Event, frozen=True, tag="recovered"):
+    """A crash had left a torn end in the session's file; it is cut when the run first writes."""
+
+    what: str
+
+    def __str__(self) -> str:
+        return f"[{self.path}] {self.what}"
 
 
 class RunEnd(Event, frozen=True, tag="run_end"):
@@ -174,7 +189,8 @@ class HandoffEnd(Event, frozen=True, tag="handoff_end"):
     messages_before: int
 
     def __str__(self) -> str:
-        return f"[{self.path}] {self.source} -> {self.target}: {len(self.crossed)} messages of {self.messages_before}"
+        noun = "message" if len(self.crossed) == 1 else "messages"
+        return f"[{self.path}] {self.source} -> {self.target}: it starts from {len(self.crossed)} {noun}"
 
 
 class LimitReached(Event, frozen=True, tag="limit"):
@@ -199,6 +215,7 @@ class Failed(Event, frozen=True, tag="error"):
 
 AnyEvent: TypeAlias = (
     RunStart
+    | Recovered
     | RunEnd
     | TurnStart
     | TurnEnd
@@ -217,3 +234,15 @@ AnyEvent: TypeAlias = (
     | LimitReached
     | Failed
 )
+
+LIFECYCLE: tuple[type[Event], ...] = (
+    TurnStart,
+    TurnEnd,
+    ToolStart,
+    ToolEnd,
+    HandoffStart,
+    HandoffEnd,
+    LimitReached,
+    Failed,
+)
+"""What the forwarding level `lifecycle` lets through of a sub-agent's events."""

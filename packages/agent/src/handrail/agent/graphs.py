@@ -27,6 +27,7 @@ class Bound:
         "around_tool",
         "chat",
         "crossing",
+        "gated",
         "handoffs",
         "instructions",
         "model",
@@ -54,6 +55,7 @@ class Bound:
         self.chat = compose_hook(layers, "around_chat", ask_model)
         self.tool = compose_hook(layers, "around_tool", run_tool)
         self.crossing = compose_hook(layers, "around_handoff", cross)
+        self.gated = any(edge.enabled is not True for edge in agent.handoffs)
         self.around_tool = any(defines(layer, "around_tool") for layer in layers)
 
     def describe(self) -> Iterator[str]:
@@ -68,7 +70,9 @@ class Bound:
             else:
                 yield f"  tool {tool.name} ({tool.side_effects})"
         for name, edge in self.handoffs.items():
-            yield f"  handoff {name} -> {self.targets[name]}, filter {edge.filter!r}"
+            returns = f", returns {edge.returns!r}" if edge.returns is not None else ""
+            turn = f", next turn {edge.next_turn}" if edge.next_turn != "target" else ""
+            yield f"  handoff {name} -> {self.targets[name]}, filter {edge.filter!r}{returns}{turn}"
 
 
 class Graph:

@@ -21,7 +21,7 @@ class Limits(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < (name == "max_parallel_tools")):
+            if value is not None and (type(value) is not int or value < (name == "max_parallel_tools")):
                 raise BuildError(f"{name} is a whole number from {int(name == 'max_parallel_tools')}, not {value!r}")
 
 
@@ -39,6 +39,15 @@ class Budget:
         self.steps = 0
         self.tool_calls = 0
         self.handoffs = 0
+
+    def holds(self, found: object) -> bool:
+        """Whether `found` is this budget or one around it."""
+        budget: Budget | None = self
+        while budget is not None:
+            if budget is found:
+                return True
+            budget = budget.outer
+        return False
 
     def take_step(self) -> None:
         """Counts a model call, or raises `LimitExceeded` before it is made."""
@@ -77,7 +86,7 @@ class Budget:
         while budget is not None:
             limit = budget.limits.max_handoffs
             if limit is not None and budget.handoffs >= limit:
-                raise LimitExceeded("max_handoffs", limit, path, budget=budget)
+                raise LimitExceeded("max_handoffs", limit, tuple(path), budget=budget)
             budget = budget.outer
         budget = self
         while budget is not None:

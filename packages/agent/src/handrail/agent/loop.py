@@ -1,17 +1,22 @@
 """The loop: ask the model, say what it said, answer its calls, hand over, or stop when it only talks."""
 
+import asyncio
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 from handrail.agent.asking import ask
 from handrail.agent.calling import answer_calls
 from handrail.agent.contexts import RunContext
-from handrail.agent.errors import InvalidAnswer
+from handrail.agent.errors import InvalidAnswer, UnknownTarget
 from handrail.agent.events import StepEnd, StepStart, TurnEnd, TurnStart
+from handrail.agent.handing import Asked
+from handrail.agent.handoffs import handoff
 from handrail.agent.kernel.requests import TurnRequest, TurnResult
 from handrail.agent.limits import Budget
 from handrail.filters import History, Message, ToolCall, View
-from handrail.filters.messages import Messages, is_empty
+from handrail.filters.messages import Messages, id_given_twice, is_empty
 from handrail.filters.repairs import restore
+from handrail.filters.sensitivity import Tier, highest
 from handrail.sessions import AgentRecord, MessageRecord, TurnRecord, Usage
 
 if TYPE_CHECKING:
@@ -21,17 +26,31 @@ if TYPE_CHECKING:
 
 
 async def converse(
-    run: "Run", scope: "Scope", bound: "Bound", entered: Messages, *, seeded: bool = False, budget: Budget | None = None
-) -> "tuple[TurnResult, Bound]":
-    """Turns, one agent after the other, until one answers. `seeded` says that `entered` came over a boundary."""
+    run: "Run",
+    scope: "Scope",
+    bound: "Bound",
+    entered: Messages,
+    *,
+    seeded: bool = False,
+    base: View | None = None,
+    budget: Budget | None = None,
+    said: list[Message] | None = None,
+) -> "tuple[TurnResult, Turn]":
+    """Turns, one agent after the other, until one answers; the last turn comes back with its result.
+
+    `seeded` says that `entered` came over a boundary, and stands already in the scope's view of the agent, which was
+    `base` before; `said` is given what the turns say.
+    """
     while True:
         if scope.depth == 0:
             run.way.append(bound.name)
-        turn = Turn(run, scope, bound, entered, seeded, budget or run.budget)
+        turn = Turn(run, scope, bound, entered, seeded, base, budget or run.budget)
         result = await turn.take()
+        if said is not None:
+            said.extend(turn.history[turn.begun :])
         if turn.passed is None:
-            return result, bound
-        (bound, entered), seeded = turn.passed, True
+            return result, turn
+        (bound, entered, base), seeded = turn.passed, True
 
 
 NO_HISTORY = History()
@@ -42,28 +61,42 @@ class Turn:
     """One agent's turn: its view as it grows, and what the turn cost."""
 
     __slots__ = (
+        "answered",
         "base",
+        "begun",
         "bound",
         "budget",
         "calls",
         "context",
         "delivered",
         "drawn",
+        "emit",
         "entered",
+        "highest",
         "history",
         "instructions",
+        "labelled",
         "passed",
         "path",
         "played",
         "removed",
+        "requested",
         "run",
         "scope",
+        "seeded",
         "start",
         "usage",
     )
 
     def __init__(
-        self, run: "Run", scope: "Scope", bound: "Bound", entered: Messages, seeded: bool, outer: Budget
+        self,
+        run: "Run",
+        scope: "Scope",
+        bound: "Bound",
+        entered: Messages,
+        seeded: bool,
+        base: View | None,
+        outer: Budget,
     ) -> None:
         self.run = run
         self.scope = scope
@@ -71,29 +104,39 @@ class Turn:
         self.path = scope.path(bound.name)
         limits = bound.agent.limits
         self.budget = outer if limits is None or limits == outer.limits else Budget(limits, outer)
-        self.context: RunContext[Any] = RunContext(run.id, self.path, bound.name, run.deps, self.budget, self)
-        self.context._emit = run.emit
+        self.emit = scope.emit
+        deps = scope.deps_of(self.path)
+        self.context: RunContext[Any] = RunContext(scope.run_id, self.path, bound.name, deps, self.budget, self)
         self.instructions = {**bound.instructions, "run": run.instructions} if run.instructions else bound.instructions
-        view = scope.views.get(self.path)
+        view = base if seeded else scope.views.get(self.path)
         self.removed = view.removed if view is not None else frozenset()
         self.base = view.history if view is not None else NO_HISTORY
         if not seeded and view is not None and not run.fresh:
             entered = tuple([message for message in entered if not view.held(message.id)])
         self.entered = entered
-        self.history = History(entered) if not self.base else self.base.extend(entered)
+        self.seeded = seeded
+        if seeded:
+            self.history = scope.views[self.path].history
+        else:
+            self.history = History(entered) if not self.base else self.base.extend(entered)
         self.start = len(self.base)
+        self.begun = len(self.history)
+        self.requested: Asked | None = None
+        self.highest: Tier | None = None
+        self.labelled = 0
         self.usage = Usage()
         self.calls: list[ToolCall] = []
+        self.answered: dict[str, str] = {}
         self.delivered: list[str] = []
         self.drawn: list[str] = []
-        self.passed: tuple[Bound, Messages] | None = None
+        self.passed: tuple[Bound, Messages, View | None] | None = None
         self.played = False
         self._begin(seeded)
 
     def _begin(self, seeded: bool) -> None:
         run, log = self.run, self.run.log
-        if run.emit is not None:
-            run.emit(TurnStart(run.id, self.path, self.bound.name))
+        if self.emit is not None:
+            self.tell(TurnStart, self.bound.name)
         if not seeded and self.scope.depth == 0:
             run.entered = self.entered
         if log.on:
@@ -121,6 +164,7 @@ class Turn:
             result = await self.bound.turn(request)
             if type(result) is not TurnResult:
                 raise InvalidAnswer(f"a turn of {self.bound.name} gave {type(result).__name__}, not a TurnResult")
+            self._check(result)
             if not self.played and result.message is not None:
                 self._say_unplayed(result.message)
             status = result.status
@@ -130,6 +174,19 @@ class Turn:
             raise
         finally:
             self._end(status, problem)
+
+    def _check(self, result: TurnResult) -> None:
+        if (self.passed is not None) != (result.status == "handed_over"):
+            raise InvalidAnswer(
+                f"a turn of {self.bound.name} ended as {result.status!r}, but control "
+                f"{'has passed to another agent' if self.passed is not None else 'has not passed to another agent'}"
+            )
+        message = result.message
+        if message is not None and result.status == "completed" and (message.role != "assistant" or message.tool_calls):
+            raise InvalidAnswer(
+                f"a turn of {self.bound.name} ended with a message that is no answer: of role {message.role}, "
+                f"with {len(message.tool_calls)} open calls"
+            )
 
     def _say_unplayed(self, message: Message) -> None:
         # A hook answered in the loop's place: what it says is said all the same.
@@ -157,24 +214,26 @@ class Turn:
             if self.scope.depth == 0:
                 # Where another turn follows, its first write takes the end of this one along.
                 run.log.sync() if status == "handed_over" else run.log.end_turn()
-        if run.emit is not None:
-            run.emit(TurnEnd(run.id, self.path, status))
+        if self.emit is not None:
+            self.tell(TurnEnd, status)
 
     async def play(self, request: TurnRequest) -> TurnResult:
         """Steps until the agent answers or hands over."""
+        if self.passed is not None:
+            raise InvalidAnswer(f"a hook around the turn of {self.bound.name} re-enters it after it handed over")
         self._enter(request)
-        run, context, emit = self.run, self.context, self.run.emit
+        run, context, emit = self.run, self.context, self.emit
         while True:
             self.budget.take_step()
             context.step += 1
             run.steps += 1
             if emit is not None:
-                emit(StepStart(run.id, self.path, context.step))
+                self.tell(StepStart, context.step)
             message = await ask(self)
             calls = message.tool_calls
-            handed_over = bool(calls) and await answer_calls(self, calls)
+            handed_over = bool(calls or self.requested) and await answer_calls(self, calls)
             if emit is not None:
-                emit(StepEnd(run.id, self.path, context.step))
+                self.tell(StepEnd, context.step)
                 if run.throttle is not None:
                     await run.throttle()
             if handed_over or not calls:
@@ -186,12 +245,17 @@ class Turn:
             return
         before = self.history
         messages = [message if message.id else self._named(message) for message in request.messages]
+        self._refuse_twice([*self.base, *messages] if request.load_history else messages)
         after = restore([*self.base, *messages] if request.load_history else messages, "drop").messages
         after = after if isinstance(after, History) else History(after)
         kept = {message.id for message in after}
         self.removed |= {message.id for message in before if message.id not in kept}
         self.run.log.edit(self.path, before, after, "changed by a hook around the turn")
         self.history = after
+
+    def _refuse_twice(self, messages: Messages) -> None:
+        if (twice := id_given_twice(messages)) is not None:
+            raise InvalidAnswer(f"a hook around the turn of {self.bound.name} gives the message id {twice!r} twice")
 
     def _result(self, status: Any, message: Message) -> TurnResult:
         return TurnResult(
@@ -220,6 +284,46 @@ class Turn:
         self.history = self.history.extend(results)
         if self.scope.depth == 0:
             self.run.said.extend(results)
+
+    def tell(self, event: Any, *about: Any) -> None:
+        """Tells those who listen what happened; called only where somebody does."""
+        scope = self.scope
+        if self.emit is None:
+            return
+        if scope.outer is None:
+            self.emit(event(scope.run_id, self.path, *about))
+        else:
+            outer = scope.outer.run_id
+            self.emit(event(scope.run_id, self.path, *about, parent_id=outer, depth=scope.depth))
+
+    def tell_from_anywhere(self, event: Any, *about: Any) -> None:
+        """The same, from the thread of a sync tool too: who listens is told on the loop."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            with contextlib.suppress(RuntimeError):  # the loop has closed, and nobody listens any more
+                self.run.loop.call_soon_threadsafe(self.tell, event, *about)
+        else:
+            self.tell(event, *about)
+
+    def label(self) -> Tier | None:
+        """The label of what this agent writes now: none, or for an agent that inherits the highest tier of its view."""
+        if self.bound.agent.labels == "own":
+            return None
+        for message in self.history[self.labelled :]:
+            self.highest = highest(self.highest, message.sensitivity, *[part.sensitivity for part in message.content])
+        self.labelled = len(self.history)
+        return self.highest
+
+    def request_handoff(self, target: str, reason: str, input: Any) -> None:
+        """A handoff by code: the first of a step wins. Raises `UnknownTarget` or `InvalidArguments`."""
+        if target not in self.run.graph.agents or target == self.bound.name:
+            others = sorted(set(self.run.graph.agents) - {self.bound.name})
+            raise UnknownTarget(target, self.bound.name, others)
+        edges = [edge for name, edge in self.bound.handoffs.items() if self.bound.targets[name] == target]
+        edge = edges[0] if edges else handoff(target)
+        if self.requested is None:
+            self.requested = Asked(edge, target, edge.given(reason, input, input is not None))
 
     def first_state(self, layer: int) -> dict[str, Any]:
         """The private state of a layer at the start of a turn. Raises `TypeError` for a layer that declares none."""

@@ -1,11 +1,10 @@
 """Names: what agents and tools are called, for a model and in an agent path."""
 
-import re
-
 from handrail.agent.errors import BuildError, UnfitName
+from handrail.filters.patterns import lazy
 
-_FIT = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_OTHER = re.compile(r"[^a-z0-9_-]+")
+_FIT = lazy(r"[A-Za-z0-9_-]{1,64}")
+_OTHER = lazy(r"[^a-z0-9_-]+")
 
 
 def tool_name(agent_name: str, prefix: str = "") -> str:
@@ -32,10 +31,3 @@ def check_agent_name(name: str) -> str:
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
         raise BuildError(f"an agent's name is printable text, not {name!r}")
     return name
-
-
-def in_path(name: str) -> str:
-    """The name as it stands in an agent path, where `/` and `@` mean something."""
-    if name.isidentifier():
-        return name
-    return name.replace("%", "%25").replace("/", "%2F").replace("@", "%40")

@@ -11,9 +11,9 @@ from handrail.filters.messages import Messages
 class Crossing(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One boundary that was crossed: a handoff, or the start of a sub-agent.
 
-    `seed` is what the target started from; `kept` of the source's messages crossed as they were, `changed` were
-    altered or made by the filter, `stayed` did not cross; `call_id` is the call that asked for it;
-    `edited` is the digest of what the seal gave, where a hook changed it.
+    `seed` is what the target started from, `edge` the source's side; `stayed` did not cross; `call_id` is the call that
+    asked for it; `edited` is the digest of what the seal gave, where a hook changed it; `back` marks an answer on its
+    way back at the run's end.
     """
 
     kind: Literal["handoff", "subagent"]
@@ -26,6 +26,8 @@ class Crossing(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     edge: Edge
     seed: Messages
     edited: str | None = None
+    back: bool = False
+    counter: str | None = None
 
     @property
     def messages_before(self) -> int:
@@ -44,9 +46,33 @@ class Crossing(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple([message for message in self.edge.messages if message.id not in crossed])
 
     @property
+    def tokens_before(self) -> int:
+        """The tokens of the source's side, counted by the run's counter, else by the best there is."""
+        return self._count(self.edge.messages)
+
+    @property
+    def tokens_after(self) -> int:
+        """The tokens of what the target started from."""
+        return self._count(self.seed)
+
+    def _count(self, messages: Messages) -> int:
+        from handrail.filters.tokens import best_counter, total
+
+        return total(messages, self.counter or best_counter())
+
+    @property
+    def saving(self) -> int:
+        """How many tokens did not cross."""
+        return self.tokens_before - self.tokens_after
+
+    @property
     def report(self) -> Report:
         """What each step of the filter dropped, changed and added, and why; worked out when asked."""
         return self.filter.explain(self.edge.messages)
 
     def __str__(self) -> str:
-        return f"{self.source} -> {self.target}: {self.messages_after} messages of {self.messages_before}"
+        given = {message.id for message in self.edge.messages}
+        crossed = sum(1 for message in self.seed if message.id in given)
+        made = self.messages_after - crossed
+        noun = "message" if self.messages_before == 1 else "messages"
+        return f"{self.source} -> {self.target}: {crossed} of {self.messages_before} {noun} crossed, {made} made"

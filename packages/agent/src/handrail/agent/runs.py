@@ -9,23 +9,26 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import msgspec
 
 from handrail.agent.errors import ActiveAgentUnknown, BuildError, InvalidInput, LimitExceeded, RunError, tell
-from handrail.agent.events import Event, Failed, LimitReached, RunEnd, RunStart
+from handrail.agent.events import Event, Failed, LimitReached, Recovered, RunEnd, RunStart
+from handrail.agent.handing import hand_back
+from handrail.agent.handoffs import Handoff
 from handrail.agent.journals import Log
 from handrail.agent.limits import DEFAULT_LIMITS, Budget, Limits
 from handrail.agent.loop import converse
-from handrail.agent.names import in_path
 from handrail.agent.reports import Crossing
-from handrail.agent.scopes import Scope
+from handrail.agent.scopes import Emit, Scope, UnheldIds
+from handrail.agent.threads import ended
 from handrail.filters import Clock, HandrailError, History, IdSource, Message, View, user
-from handrail.filters.messages import Messages, is_empty
+from handrail.filters.messages import Messages, id_given_twice, is_empty
 from handrail.filters.repairs import lawful, restore
 from handrail.sessions import Session, Usage
+from handrail.sessions.paths import top_path
 
 if TYPE_CHECKING:
     from handrail.agent.graphs import Bound, Graph
+    from handrail.filters.policies import Policy
 
 Input: TypeAlias = str | Message | Sequence[Message]
-Emit: TypeAlias = Callable[[Event], None]
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +50,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     usage_by_model: dict[str, Usage]
     steps: int
     run_id: str
+    recovered: str = ""
+    """What a crash had left at the end of the session's file and was cut; empty where nothing was."""
 
     @property
     def new_messages(self) -> tuple[Message, ...]:
@@ -60,9 +65,10 @@ class Run:
     __slots__ = (
         "budget",
         "by_model",
+        "caller",
         "clock",
+        "counter",
         "crossings",
-        "deps",
         "emit",
         "entered",
         "fresh",
@@ -70,22 +76,31 @@ class Run:
         "id",
         "instructions",
         "log",
+        "loop",
+        "next_turn",
+        "policy",
+        "recovered",
         "said",
         "steps",
         "throttle",
         "way",
     )
 
-    def __init__(self, graph: "Graph", run_id: str, log: Log, clock: Clock, deps: Any, budget: Budget) -> None:
+    def __init__(self, graph: "Graph", run_id: str, log: Log, clock: Clock, budget: Budget) -> None:
         self.graph = graph
         self.id = run_id
         self.log = log
         self.clock = clock
-        self.deps = deps
         self.budget = budget
         self.emit: Emit | None = None
         self.throttle: Callable[[], Awaitable[None]] | None = None
         self.instructions = ""
+        self.policy: Policy | None = None
+        self.counter: str | None = None
+        self.loop = asyncio.get_running_loop()
+        self.next_turn: Handoff | None = None
+        self.caller = ""
+        self.recovered = ""
         self.by_model: dict[str, Usage] = {}
         self.crossings: list[Crossing] = []
         self.entered: Messages = ()
@@ -128,6 +143,8 @@ async def execute(
     instructions: str,
     ids: IdSource | None,
     clock: Clock | None,
+    policy: "Policy | None" = None,
+    counter: str | None = None,
     emit: Emit | None = None,
     throttle: Callable[[], Awaitable[None]] | None = None,
 ) -> RunResult:
@@ -138,10 +155,21 @@ async def execute(
         root = graph.agents[graph.root]
         budget = Budget(limits or root.agent.limits or DEFAULT_LIMITS)
         source = ids or IdSource()
-        run = Run(graph, source.next(), Log(kept), clock or Clock(), deps, budget)
+        if ids is not None and kept is not None:
+            source = UnheldIds(ids, list(kept.views.values()))
+        run = Run(graph, source.next(), Log(kept), clock or Clock(), budget)
         run.emit, run.throttle, run.instructions = emit, throttle, instructions
-        scope = Scope(source, kept.views if kept is not None else {})
-        return await _conduct(run, scope, _first(graph, kept, start), input)
+        run.policy, run.counter = policy, counter
+        first = _first(graph, kept, start)
+        if kept is not None and kept.torn is not None:
+            run.recovered = str(kept.torn)
+            if emit is not None:
+                emit(Recovered(run.id, top_path(first.name), run.recovered))
+        if kept is None:
+            return await _conduct(run, Scope(source, run.id, {}, emit, deps), first, input)
+        with kept.in_use():
+            scope = Scope(source, run.id, kept.views, emit, deps)
+            return await _conduct(run, scope, first, input)
     finally:
         if own is not None:
             own.close()
@@ -160,25 +188,27 @@ def _first(graph: "Graph", session: Session | None, start: str) -> "Bound":
 
 async def _conduct(run: Run, scope: Scope, first: "Bound", input: Input) -> RunResult:
     emit = run.emit
-    path = in_path(first.name)
+    path = top_path(first.name)
+    scope.deps[path] = scope.deps[""]
     if emit is not None:
         emit(RunStart(run.id, path, first.name))
     try:
         entered = _entering(run, scope, path, input)
         result, last = await converse(run, scope, first, entered)
+        await hand_back(last)
     except BaseException as error:
         _fail(run, scope, first, error)
         raise
     finally:
         run.log.end_turn()
     if emit is not None:
-        emit(RunEnd(run.id, in_path(last.name), result.status, run.usage))
+        emit(RunEnd(run.id, last.path, result.status, run.usage))
     return RunResult(
         status=result.status,
         output=result.output,
         message=result.message,
-        agent=last.name,
-        messages=scope.views[in_path(last.name)].history,
+        agent=last.bound.name,
+        messages=scope.views[last.path].history,
         entered=run.entered,
         said=run.said,
         handoffs=tuple(run.crossings),
@@ -186,20 +216,21 @@ async def _conduct(run: Run, scope: Scope, first: "Bound", input: Input) -> RunR
         usage_by_model=dict(run.by_model),
         steps=run.steps,
         run_id=run.id,
+        recovered=run.recovered,
     )
 
 
 def _fail(run: Run, scope: Scope, first: "Bound", error: BaseException) -> None:
     # The last agent to have control in the outermost scope: what it holds can be continued.
     name = run.way[-1] if run.way else first.name
-    view = scope.views.get(in_path(name))
+    view = scope.views.get(top_path(name))
     if isinstance(error, HandrailError):
         error.agent = name
         error.messages = view.history if view is not None else History()
         error.new_messages = run.new_messages
         error.usage = run.usage
     if run.emit is not None:
-        path = in_path(name)
+        path = top_path(name)
         if isinstance(error, LimitExceeded):
             run.emit(LimitReached(run.id, path, error.limit, error.value))
         if isinstance(error, Exception):
@@ -222,6 +253,8 @@ def _entering(run: Run, scope: Scope, path: str, input: Input) -> Messages:
         return (user(input, id=scope.ids.next(), created_at=run.clock()),)
     messages = _messages(input)
     run.fresh = len(messages) == 1 and not messages[0].id
+    if not isinstance(messages, History) or run.log.on:
+        _refuse_twice(messages, scope.views.get(path))
     if not lawful(messages):
         messages = restore(messages, "answer").messages
     if not isinstance(messages, History) or messages.survey().unnamed_at is not None:
@@ -239,6 +272,18 @@ def _messages(input: Input) -> Messages:
     if any([message.role == "user" and is_empty(message) for message in messages]):
         raise InvalidInput("the input of a run has an empty user message, which no model can answer")
     return messages
+
+
+def _refuse_twice(messages: Messages, view: View | None) -> None:
+    # A message that the view holds already may be given again as it is; other words under its id would be lost.
+    if (twice := id_given_twice(messages)) is not None:
+        raise InvalidInput(f"the input of a run gives the message id {twice!r} twice")
+    if view is None:
+        return
+    for message in messages:
+        place = view.history.position(message.id) if message.id else None
+        if place is not None and view.history[place].digest != message.digest:
+            raise InvalidInput(f"the conversation holds another message with the id {message.id!r}; leave the id empty")
 
 
 def _refuse_silence(messages: Messages) -> None:
@@ -271,6 +316,8 @@ class Stream:
         """The run's result, once its events have ended. Raises what the run raised, or `RunError` before the end."""
         if self._task is None or not self._task.done():
             raise RunError("the run has not ended yet; its result is there when its events have ended")
+        if self._task.cancelled():
+            raise RunError("the run was cancelled before it ended, so it has no result")
         return self._task.result()
 
     async def __aenter__(self) -> "Stream":
@@ -286,7 +333,7 @@ class Stream:
             return
         if not task.done():
             task.cancel()
-            await asyncio.wait([task])
+            await ended([task])
         if not task.cancelled():
             task.exception()  # taken note of: it was raised to whoever listened to the end
 

@@ -1,28 +1,70 @@
 """Where views live: in the session, or within one call of a sub-agent."""
 
-from handrail.agent.names import in_path
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias
+
+from handrail.agent.events import LIFECYCLE, Event
 from handrail.filters import IdSource, View
 from handrail.sessions import Usage
+from handrail.sessions.paths import top_path
+
+Emit: TypeAlias = Callable[[Event], None]
+Forward: TypeAlias = Literal["all", "lifecycle", "none"]
 
 
 class Scope:
-    """The views of the agents of one level, by agent path, and where their ids come from.
+    """The views of the agents of one level, by agent path, with what holds for all of them: where their ids come from,
+    who hears them, what they cost, each one's deps, and whether they may only read.
 
     The outermost scope's views belong to the session; those of a sub-agent's call end with it.
     """
 
-    __slots__ = ("after", "before", "depth", "ids", "outer", "usage", "views")
+    __slots__ = (
+        "after",
+        "before",
+        "deps",
+        "depth",
+        "emit",
+        "ids",
+        "outer",
+        "read_only",
+        "run_id",
+        "usage",
+        "views",
+        "waiting",
+        "waiting_names",
+    )
 
-    def __init__(
-        self, ids: IdSource, views: dict[str, View], before: str = "", after: str = "", outer: "Scope | None" = None
-    ) -> None:
+    def __init__(self, ids: IdSource, run_id: str, views: dict[str, View], emit: Emit | None, deps: Any) -> None:
         self.ids = ids
+        self.run_id = run_id
         self.views = views
-        self.before = before
-        self.after = after
-        self.outer = outer
-        self.depth: int = 0 if outer is None else outer.depth + 1
+        self.emit = emit
+        self.before = self.after = ""
+        self.outer: Scope | None = None
+        self.depth = 0
         self.usage = Usage()
+        self.read_only = False
+        self.deps: dict[str, Any] = {"": deps}
+        self.waiting: list[str] = []
+        self.waiting_names: list[str] = []
+
+    def path(self, agent: str) -> str:
+        """An agent's path in this scope."""
+        return f"{self.before}{top_path(agent)}{self.after}"
+
+    def within(self, path: str, call_id: str, deps: Any, *, forward: Forward, read_only: bool) -> "Scope":
+        """The scope of a sub-agent's call that the agent at `path` makes."""
+        ids = self.ids.branch(call_id)
+        scope = Scope(ids, ids.next(), {}, _forwarded(self.emit, forward), deps)
+        scope.before, scope.after = f"{path}/", f"@{top_path(call_id)}"
+        scope.outer, scope.depth = self, self.depth + 1
+        scope.read_only = self.read_only or read_only
+        return scope
+
+    def deps_of(self, path: str) -> Any:
+        """The deps of the agent at this path: its own, or those the scope began with."""
+        return self.deps[path] if path in self.deps else self.deps[""]
 
     def spend(self, usage: Usage) -> None:
         """Adds what a model call cost to this scope and those around it."""
@@ -31,10 +73,37 @@ class Scope:
             scope.usage += usage
             scope = scope.outer
 
-    def path(self, agent: str) -> str:
-        """An agent's path in this scope."""
-        return f"{self.before}{in_path(agent)}{self.after}"
 
-    def within(self, path: str, call_id: str) -> "Scope":
-        """The scope of a sub-agent's call that the agent at `path` makes."""
-        return Scope(self.ids.branch(call_id), {}, f"{path}/", f"@{in_path(call_id)}", self)
+class UnheldIds(IdSource):
+    """An application's ids, without those that a conversation holds already."""
+
+    __slots__ = ("_source", "_views")
+
+    def __init__(self, source: IdSource, views: Sequence[View]) -> None:
+        super().__init__(source.prefix)
+        self._source = source
+        self._views = views
+
+    def next(self) -> str:
+        """The source's next id that no view holds."""
+        made = self._source.next()
+        while any([view.held(made) for view in self._views]):
+            made = self._source.next()
+        return made
+
+    def branch(self, name: str) -> IdSource:
+        """The source's own branch: its prefix is new."""
+        return self._source.branch(name)
+
+
+def _forwarded(emit: Emit | None, forward: Forward) -> Emit | None:
+    if emit is None or forward == "none":
+        return None
+    if forward == "all":
+        return emit
+
+    def lifecycle(event: Event) -> None:
+        if isinstance(event, LIFECYCLE):
+            emit(event)
+
+    return lifecycle

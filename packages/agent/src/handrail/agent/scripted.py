@@ -1,7 +1,6 @@
 """Models that run in the process: one that follows a script, and one that is a function."""
 
 import inspect
-import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -11,11 +10,12 @@ from handrail.agent.kernel.requests import ChatRequest
 from handrail.agent.models import ArgumentsDelta, ChatResponse, Delta, Profile, ReasoningDelta, TextDelta
 from handrail.filters import Message, Reasoning, Text, ToolCall, assistant
 from handrail.filters.messages import Part
+from handrail.filters.patterns import lazy
 
 Answer: TypeAlias = str | ToolCall | Message | ChatResponse | Sequence[str | Part]
 """What a function or a script may answer: words, a call, several parts, a whole message, or a whole response."""
 
-_WORDS = re.compile(r"\S+\s*|\s+")
+_WORDS = lazy(r"\S+\s*|\s+")
 
 
 class FunctionModel:

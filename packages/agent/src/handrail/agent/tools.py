@@ -1,6 +1,5 @@
 """Tools: functions that a model may call, with arguments checked before they run."""
 
-import asyncio
 import inspect
 import json
 from collections.abc import Callable, Mapping
@@ -12,7 +11,9 @@ from handrail.agent.contexts import RunContext
 from handrail.agent.errors import BuildError
 from handrail.agent.models import ToolSpec
 from handrail.agent.names import check_tool_name
+from handrail.agent.threads import in_thread
 from handrail.filters.messages import whole
+from handrail.filters.sensitivity import TIERS
 
 SideEffects: TypeAlias = Literal["pure", "read_only", "side_effecting", "external"]
 SIDE_EFFECTS = get_args(SideEffects)
@@ -46,6 +47,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
         if self.side_effects not in SIDE_EFFECTS:
             possible = ", ".join(SIDE_EFFECTS)
             raise BuildError(f"side_effects of {self.name} is one of {possible}, not {self.side_effects!r}")
+        if self.output_sensitivity is not None and self.output_sensitivity not in TIERS:
+            possible = ", ".join(TIERS)
+            raise BuildError(f"output_sensitivity of {self.name} is one of {possible}, not {self.output_sensitivity!r}")
         if self.timeout is not None and not self.timeout > 0:
             raise BuildError(f"the timeout of {self.name} is in seconds and above 0, not {self.timeout!r}")
 
@@ -73,8 +77,13 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
             arguments[prepared.context_name] = context
         if prepared.is_async:
             return await self.fn(**arguments)
-        value = await asyncio.to_thread(self.fn, **arguments)
+        value = await in_thread(self.fn, arguments)
         return await value if inspect.isawaitable(value) else value
+
+
+def has_effects(tool: Tool) -> bool:
+    """Whether running the tool changes something in the world; a sub-agent's effects are those of its own tools."""
+    return tool.side_effects in ("side_effecting", "external") and not hasattr(tool, "child")
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -188,7 +197,7 @@ def _from_signature(tool: Tool) -> tuple[dict[str, Any], Check, str]:
         except ValidationError as error:
             if (readable := _readable(text)) != text:
                 return check(readable)
-            raise InvalidArguments(_explain(error)) from error
+            raise InvalidArguments(explained(error)) from error
         return checked
 
     return schema, check, context_name
@@ -220,7 +229,8 @@ def _add_defaults(schema: dict[str, Any], defaults: Mapping[str, Any]) -> None:
                 continue  # a default that JSON cannot say is still the function's default
 
 
-def _explain(error: Any) -> str:
+def explained(error: Any) -> str:
+    """What pydantic found wrong, in a line for a model."""
     problems = [
         f"{'.'.join(map(str, problem['loc'])) or 'arguments'}: {problem['msg']}"
         for problem in error.errors(include_url=False, include_input=False, include_context=False)

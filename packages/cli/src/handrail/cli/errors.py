@@ -4,6 +4,7 @@ HandrailError
 └── CommandError                what was typed cannot be done
     ├── NoSuchTranscript        a place among the transcripts of a file, of which there are fewer
     ├── UnfitInput              input that is there, and is not what the command needs
+    ├── ModuleNotLoaded         a module that is not there, or that fails while it is imported
     └── NoSuchAgent             `module:agent` does not lead to an agent
 """
 
@@ -29,6 +30,15 @@ class NoSuchTranscript(CommandError):
 
 class UnfitInput(CommandError):
     """Input that is there, and is not what the command needs."""
+
+
+class ModuleNotLoaded(CommandError):
+    """A module that is not there, or that fails while it is imported."""
+
+    def __init__(self, module: str, problem: str) -> None:
+        self.module = module
+        self.problem = problem
+        super().__init__(problem)
 
 
 class NoSuchAgent(CommandError):

@@ -17,13 +17,15 @@ _NOT_PRINTED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\
 _ADVICE = {
     "DamagedSession": "`handrail verify` says what of it holds",
     "NothingToHandOver": "keep a user message, as last_n(10, keep_user=True) does",
+    "SealedSession": "on the command line: handrail run … --continue-from COPY --session NEW",
     "JournalFailed": "make room there, or choose another place",
 }
 
 
 def exit_code(error: BaseException) -> int:
     """The exit code for an error: 2 where other input would help, 130 for an interrupt, else 1."""
-    from handrail.filters import InvalidDescriptor, InvalidExpression, InvalidFilter
+    from handrail.filters import InvalidDescriptor, InvalidExpression, InvalidFilter, PolicyInvalid
+    from handrail.filters.errors import CounterMissing
     from handrail.sessions import (
         FormatError,
         NotASession,
@@ -36,9 +38,11 @@ def exit_code(error: BaseException) -> int:
     match error:
         case KeyboardInterrupt():
             return INTERRUPTED
-        case CommandError() | InvalidExpression() | InvalidFilter() | InvalidDescriptor() | OSError():
+        case CommandError() | InvalidExpression() | InvalidFilter() | InvalidDescriptor() | PolicyInvalid() | OSError():
             return MISUSED
-        case FormatError() | NotASession() | SealedSession() | SessionExists() | UnknownView() | UnsupportedVersion():
+        case CounterMissing() | FormatError() | NotASession():
+            return MISUSED
+        case SealedSession() | SessionExists() | UnknownView() | UnsupportedVersion():
             return MISUSED
         case _:
             return MISUSED if _built_wrong(error) else FAILED

@@ -13,6 +13,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     An error is one line on standard error; `--debug` anywhere before `--` shows its traceback as well.
     """
+    _open_what_is_closed()
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # what cannot be read or shown is no reason to stop
@@ -28,7 +29,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001  # the last place where an error can be told in one line
         if debug:
             _show_traceback()
+        if isinstance(error, OSError) and _is_output_full():
+            _unheard()
+            return _say(f"standard output cannot be written to: {error.strerror}; its end is missing", FAILED)
         return _say(one_line(error), exit_code(error))
+
+
+def _open_what_is_closed() -> None:
+    # In this order, so that no file that is opened later gets the number of a standard stream.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  # the interpreter closes it
+
+
+def _is_output_full() -> bool:
+    # What could not be written is still in the buffer.
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return True
+    return False
 
 
 def _show_traceback() -> None:
@@ -52,7 +72,7 @@ def _run(given: list[str]) -> int:
         code = app()(given or ["--help"], prog_name="handrail", standalone_mode=False)
     except TyperException as error:
         where = getattr(getattr(error, "ctx", None), "command_path", "handrail")
-        return _say(f"{error.format_message().rstrip('.')}; see {where} --help", MISUSED)
+        return _say(f"{error.format_message().rstrip('.').replace('Value error, ', '')}; see {where} --help", MISUSED)
     except Abort:
         return _say("interrupted", INTERRUPTED)
     if code == INTERRUPTED:

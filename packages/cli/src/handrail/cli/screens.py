@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -45,7 +45,13 @@ def say_json(value: Any) -> None:
     """A value as JSON on one line of standard output; structs by their fields."""
     import msgspec
 
-    print(msgspec.json.encode(value).decode(), flush=True)
+    from handrail.sessions.codec import without_halves
+
+    try:
+        text = msgspec.json.encode(value)
+    except UnicodeEncodeError:  # a file's name may be no UTF-8
+        text = msgspec.json.encode(without_halves(value))
+    print(text.decode(), flush=True)
 
 
 def shortened(text: str, width: int = 100) -> str:
@@ -57,6 +63,13 @@ def shortened(text: str, width: int = 100) -> str:
 @contextmanager
 def progress_bar(what: str, path: str | os.PathLike[str]) -> Iterator[Progress | None]:
     """A bar on standard error that fills as bytes of a file are read; nothing where that is no terminal."""
+    with bar_of(what, os.path.getsize(path)) as progress:
+        yield progress
+
+
+@contextmanager
+def bar_of(what: str, total: int) -> Iterator[Progress | None]:
+    """A bar on standard error that fills up to so many bytes; nothing where that is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -66,5 +79,26 @@ def progress_bar(what: str, path: str | os.PathLike[str]) -> Iterator[Progress |
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(printable(what), total=os.path.getsize(path) or None)
+        task = bar.add_task(printable(what), total=total or None)
         yield lambda done: bar.update(task, completed=done)
+
+
+_WIDE = 4096
+
+
+def say_table(columns: Sequence[str], rows: Iterable[Sequence[str] | None], *, title: str = "") -> None:
+    """A table on standard output; None in place of a row draws a line. Where that is no terminal, nothing is folded."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(printable(title)) if title else None, title_justify="left")
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        if row is None:
+            table.add_section()
+        else:
+            table.add_row(*[Text(printable(cell)) for cell in row])
+    console = _console() if sys.stdout.isatty() else Console(file=sys.stdout, width=_WIDE, color_system=None)
+    console.print(table)

@@ -1,42 +1,67 @@
 """Where a command reads from and writes to: a file, or standard input or output where the file is `-`."""
 
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
+from handrail.cli.errors import UnfitInput
 from handrail.filters import HandrailError
+
+_HANDED = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
 
 @contextmanager
 def on_disk(name: str) -> Iterator[Path]:
-    """The path of a file; what comes from standard input is put into a temporary file first.
+    """The path of a file; what comes from standard input, or from a pipe that a shell made (`<(…)`), is put into a
+    temporary file first.
 
-    Raises `OSError` where the file cannot be opened.
+    Raises `OSError` where the file cannot be opened, and `UnfitInput` where it is another pipe, or a device.
     """
-    if name != "-":
-        with open(name, "rb"):
-            pass
+    if name != "-" and not _is_handed(name):
+        _open_once(name)
         yield Path(name)
         return
     with tempfile.TemporaryDirectory(prefix="handrail-") as folder:
         path = Path(folder) / "stdin"
-        with path.open("wb") as file:
-            while block := sys.stdin.buffer.read(1 << 20):
+        with path.open("wb") as file, nullcontext(sys.stdin.buffer) if name == "-" else open(name, "rb") as source:
+            while block := source.read(1 << 20):
                 file.write(block)
         try:
             yield path
         except HandrailError as error:
-            error.args = (str(error).replace(str(path), "standard input"),)
+            error.args = (str(error).replace(str(path), "standard input" if name == "-" else name),)
             raise
+
+
+def _is_handed(name: str) -> bool:
+    """Whether this is an open pipe or terminal of this process under a name, which can be read once."""
+    return name.startswith(_HANDED) and os.path.exists(name) and not os.path.isfile(name)
+
+
+def _open_once(name: str) -> None:
+    mode = os.stat(name).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        kind = "a pipe" if stat.S_ISFIFO(mode) else "a device or a socket"
+        raise UnfitInput(f"{name}: is {kind} and no file; to read it, pass - as the file and {name} as standard input")
+    with open(name, "rb"):
+        pass
 
 
 def new_name(name: str, suffix: str) -> Path:
     """The name in the current folder for what is made of a file."""
     stem = "stdin" if name == "-" else Path(name).name.rsplit(".", 1)[0]
     return Path(f"{stem.removesuffix('.session')}{suffix}")
+
+
+def place_for(path: Path) -> Path:
+    """The path, for a file that is to be made. Raises `UnfitInput` where its folder is not there."""
+    if not path.parent.is_dir():
+        raise UnfitInput(f"{path}: there is no folder {path.parent}; make it first, or choose another place")
+    return path
 
 
 def write_new(path: Path, body: bytes) -> None:

@@ -1,8 +1,7 @@
 """A run told to a person while it goes: the words of each agent, the tools it uses, and what crosses a boundary."""
 
 from collections import deque
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 
 from handrail.agent import Middleware
 from handrail.agent.events import Discard, Event, HandoffEnd, Text, ToolEnd, ToolProgress, ToolStart
@@ -139,18 +138,37 @@ def called(call: ToolCall) -> str:
 
 
 def crossing_lines(event: HandoffEnd, reason: str, history: Sequence[Message], report: Report) -> list[str]:
-    """What crossed a boundary and what stayed, and why, in lines."""
+    """What crossed a boundary and what stayed, and why, in lines. Messages that stayed for one reason are listed where
+    they are few, and counted where they are many."""
     known = {message.id: message for message in history}
     why = f": {shortened(reason, 60)}" if reason else ""
-    count = f"{len(event.crossed)} of {event.messages_before} messages"
-    lines = [f"━━ {event.source} → {event.target}{why} ({count}) ━━"]
+    lines = [f"━━ {event.source} → {event.target}{why} ({_numbers(event, reason, known, report)}) ━━"]
     lines += [f"    crossed  {summed_up(message)}" for message in event.crossed]
-    changes = [change for change in report.changes if change.id in known]
-    for (what, because), group in groupby(changes, lambda change: (change.what, change.reason)):
-        about = [summed_up(known[change.id]) for change in group]
-        shown = about if len(about) <= _LISTED else [f"{len(about)} messages, from “{about[0]}” on"]
-        lines += [f"    {_WORDS[what]:7}  {each}  ({because})" for each in shown]
+    groups: dict[tuple[str, str], list[str]] = {}
+    for change in report.changes:
+        if change.id in known:
+            groups.setdefault((change.what, change.reason), []).append(change.id)
+    order = {message.id: place for place, message in enumerate(history)}
+    first = min([order[message.id] for message in event.crossed if message.id in order], default=len(order))
+    for (what, because), ids in groups.items():
+        about = [summed_up(known[each]) for each in ids]
+        if len(ids) > _LISTED:
+            older = "older " if all([order[each] < first for each in ids]) else ""
+            about = [f"{len(ids)} {older}messages"]
+        lines += [f"    {_WORDS[what]:7}  {each}  ({because})" for each in about]
     return lines
+
+
+def _numbers(event: HandoffEnd, reason: str, known: Mapping[str, Message], report: Report) -> str:
+    # What the boundary itself brought, a reason or what a sub-agent is asked, is no message of the history.
+    crossed = event.crossed
+    brought = ""
+    if crossed and crossed[-1].id not in known and len(crossed) > report.messages_out:
+        one = "" if len(crossed) == 1 else "one is "
+        brought = f" ({one}the {'reason' if crossed[-1].text == reason else 'input'})"
+    stayed = len(known) - len([message for message in crossed if message.id in known])
+    crosses = "1 message crosses" if len(crossed) == 1 else f"{len(crossed)} messages cross"
+    return f"{crosses}{brought}, {stayed} stayed"
 
 
 def summed_up(message: Message, width: int = 60) -> str:

@@ -44,7 +44,8 @@ class Filter(msgspec.Struct, frozen=True):
             elif isinstance(value, tuple) and value and isinstance(value[0], Filter):
                 steps.extend([step.descriptor for step in value])
             else:
-                params[field] = msgspec.to_builtins(value)
+                written = msgspec.to_builtins(value)
+                params[field] = list(written) if isinstance(written, tuple) else written
         described: dict[str, Any] = {"kind": self.kind, "version": self.version}
         if params:
             described["params"] = params
@@ -56,15 +57,18 @@ class Filter(msgspec.Struct, frozen=True):
         """Why this filter would leave the message out or change it, for a person to read."""
         return repr(self)
 
-    def explain(self, history: Messages) -> Report:
-        """What each step keeps, drops, changes and adds, and why."""
+    def explain(self, history: Messages, counter: str | None = None) -> Report:
+        """What each step keeps, drops, changes and adds, and why; with a counter (`"o200k_base"`, `"estimate@1"`) also
+        how many tokens go in and come out. Raises `CounterMissing` where that is not here."""
         reports: list[StepReport] = []
         for step in self.flat:
             after = step(history)
-            reports.append(compare(repr(step), history, after, step.reason))
+            reports.append(compare(repr(step), history, after, step.reason, counter))
             history = after
         return Report(tuple(reports))
 
     def __repr__(self) -> str:
         given = [f"{name}={getattr(self, name)!r}" for name in self.__struct_fields__]
-        return f"{self.kind.replace('-', '_')}({', '.join(given)})"
+        # What comes with the package reads as the function that makes it; of another's only the kind is known.
+        ours = type(self).__module__.startswith("handrail.filters.")
+        return f"{self.kind.replace('-', '_') if ours else self.kind}({', '.join(given)})"

@@ -6,12 +6,18 @@ foreign JSON takes the path here. What RFC 8785 cannot carry becomes `{"$handrai
 
 import json
 import math
+import re
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
+from handrail.filters.patterns import lazy
+
 OWN_KEY = "$handrail"
 LARGEST_EXACT = 2**53 - 1
+DEEPEST = 100
+"""Levels of lists and objects that are read. It is part of what a digest means: the interpreter's own limit would make
+one depend on who asks for it."""
 JSON: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool | None
 
 # What is encoded as RFC 8785 would: no fractions, no whole number that a float cannot hold, and not too deep.
@@ -23,6 +29,10 @@ _Middle: TypeAlias = _Flat | list[_Low] | dict[str, _Low]
 _decode = msgspec.json.Decoder(_Flat | list[_Middle] | dict[str, _Middle]).decode
 _encode = msgspec.json.encode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+# A text that never ends is read to its end, so that each character is looked at once.
+_BRACKETS = lazy(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]|[\]}]', re.DOTALL)
 
 
 class _Number(str):
@@ -39,15 +49,21 @@ class _Pairs(dict[str, Any]):
 
 
 def canonical_text(text: str) -> str:
-    """The canonical form of a JSON text; `{}` for an empty text, the text itself where it is not JSON."""
+    """The canonical form of a JSON text; `{}` for an empty text, the text itself where it is not JSON or is nested
+    deeper than `DEEPEST` levels.
+
+    Raises `RecursionError` where the caller has left the interpreter no room to read so many.
+    """
     if not text or text.isspace() or text == "{}":
         return "{}"
     quick = _quick(text)
     if quick is not None:
         return quick
+    if _is_deep(text):
+        return text
     try:
         return canonical(json.loads(text, object_pairs_hook=_object, parse_int=_integer)).decode()
-    except (ValueError, RecursionError):
+    except ValueError:
         return text
 
 
@@ -75,6 +91,21 @@ def _quick(text: str) -> str | None:
         return text
     again = _encode(value).decode()
     return ordered if again == text or again == msgspec.json.format(text, indent=-1) else None
+
+
+def _is_deep(text: str) -> bool:
+    if text.count("[") + text.count("{") <= DEEPEST:
+        return False
+    depth = 0
+    for found in _BRACKETS.finditer(text):
+        sign = text[found.start()]
+        if sign in "[{":
+            depth += 1
+            if depth > DEEPEST:
+                return True
+        elif sign in "]}":
+            depth -= 1
+    return False
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -112,7 +112,8 @@ def custom(
     if isinstance(fn, str):
         return Custom(fn, version, params or {}, per_message)
     if inspect.iscoroutinefunction(fn) or not callable(fn):
-        raise InvalidFilter(f"a custom filter is a plain function of messages, not {fn!r}")
+        hint = "; what has to be awaited is a resolver: dynamic(fn)" if callable(fn) else ""
+        raise InvalidFilter(f"a custom filter is a plain function of messages, not {fn!r}{hint}")
     if not name:
         name, version = next((key for key, known in _functions.items() if known is fn), ("", version))
     if name and _functions.get((name, version), fn) is not fn:

@@ -1,13 +1,18 @@
 """What can go wrong with messages and filters.
 
 HandrailError
+├── InvalidMessage              a message or part that was given a value of another type
 └── FilterError                 a filter, or what it made, is not fit to use
     ├── InvalidFilter           a parameter out of its range, or what is no filter at all
     ├── InvalidDescriptor       a descriptor whose shape or parameters do not fit its kind
     ├── InvalidExpression       a filter expression with a mistake, and its column
     ├── FilterNotRunnable       a descriptor loaded, but what would run it is missing here
+    ├── CounterMissing          what counts tokens under a name is not here
+    ├── UnresolvedFilter        a resolver was run as a filter, away from the boundary that it needs
     ├── FilterFailed            a step raised, or returned what may not cross
-    └── NothingToHandOver       nothing is left that the next agent could answer
+    ├── NothingToHandOver       nothing is left that the next agent could answer
+    ├── PolicyInvalid           a policy file with a mistake, and its line
+    └── PolicyViolation         what a policy does not let across was about to cross
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,6 +30,18 @@ class HandrailError(Exception):
     new_messages: Sequence[Any] = ()
     agent: str = ""
     usage: Any = None
+    others: Sequence[BaseException] = ()
+    """What else was raised beside it, by calls of the same response."""
+
+
+class InvalidMessage(HandrailError, ValueError):
+    """A message or a part that was given a value of another type; `field` says where."""
+
+    def __init__(self, kind: str, field: str, found: object, possible: str) -> None:
+        self.field = field
+        self.found = found
+        self.possible = possible
+        super().__init__(f"{kind}.{field} is {possible}, not {found!r:.200}")
 
 
 class FilterError(HandrailError):
@@ -70,6 +87,27 @@ class FilterNotRunnable(FilterError):
         super().__init__(f"this filter cannot run here: {missing}{hint}")
 
 
+class CounterMissing(FilterError):
+    """Nothing here counts tokens under this name; it is never counted by another."""
+
+    def __init__(self, counter: str, problem: str, known: Sequence[str]) -> None:
+        self.counter = counter
+        self.problem = problem
+        self.known = known
+        super().__init__(f"tokens cannot be counted by {counter!r} here: {problem}; known: {', '.join(known)}")
+
+
+class UnresolvedFilter(FilterError):
+    """A resolver was run as if it were a filter: what crosses is known only at a boundary. `resolver` is its text."""
+
+    def __init__(self, resolver: str) -> None:
+        self.resolver = resolver
+        super().__init__(
+            f"{resolver} says what crosses only at a boundary: give it to handoff() or to_tool(), alone or as a step "
+            "of compose(), or await resolve(filter, history, edge) and run the filter that it gives"
+        )
+
+
 class FilterFailed(FilterError):
     """A step of a filter raised, or returned what may not cross a boundary."""
 
@@ -87,3 +125,29 @@ class NothingToHandOver(FilterError):
         super().__init__(
             "nothing is left to hand over: the filter kept no user message, and the handoff has no reason or input"
         )
+
+
+class PolicyInvalid(FilterError, ValueError):
+    """A policy with a mistake. `file` is what it was read from, `line` counts from 1, `possible` is what could have
+    stood there."""
+
+    def __init__(self, file: str, line: int, problem: str, possible: Sequence[str] = ()) -> None:
+        self.file = file
+        self.line = line
+        self.problem = problem
+        self.possible = tuple(possible)
+        hint = f"; possible: {', '.join(possible)}" if possible else ""
+        super().__init__(f"{file}, line {line}: {problem}{hint}")
+
+
+class PolicyViolation(FilterError):
+    """What a policy does not let across was about to cross. `violations` are all of them, each with its rule."""
+
+    def __init__(self, policy: str, source: str, target: str, kind: str, violations: Sequence[Any]) -> None:
+        self.policy = policy
+        self.source = source
+        self.target = target
+        self.kind = kind
+        self.violations = tuple(violations)
+        more = f", and {len(violations) - 1} more" if len(violations) > 1 else ""
+        super().__init__(f"{policy} stops the {kind} {source} -> {target}: {violations[0]}{more}")

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 from handrail.filters.base import Filter
 from handrail.filters.composition import Compose
 from handrail.filters.errors import FilterError, InvalidExpression
+from handrail.filters.patterns import lazy
 from handrail.filters.registry import constructors, from_descriptor
 
 DEEPEST = 50
@@ -22,10 +23,10 @@ DEEPEST = 50
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "none": None, "None": None, "null": None}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"'}
 _CODES = {"x": 2, "u": 4, "U": 8}
-_EQUALS = re.compile(r"\s*=")
-_OPENS = re.compile(r"\s*\(")
-_SPACE = re.compile(r"\s*")
-_ESCAPE = re.compile(r"\\(.)([0-9a-fA-F]{0,8})", re.DOTALL)
+_EQUALS = lazy(r"\s*=")
+_OPENS = lazy(r"\s*\(")
+_SPACE = lazy(r"\s*")
+_ESCAPE = lazy(r"\\(.)([0-9a-fA-F]{0,8})", re.DOTALL)
 
 
 @cache
@@ -72,6 +73,8 @@ class _Reader:
     def __init__(self, expression: str) -> None:
         self.expression = expression
         self.known = constructors()
+        # A function of one's own has no spelling here, but for the name under which it is registered.
+        self.offered = tuple(sorted(self.known.keys() - {"custom"}))
         self.place = 0
         self.ahead = self._token()
 
@@ -88,14 +91,14 @@ class _Reader:
     def _step(self, depth: int) -> Filter:
         name = self.ahead
         if name.kind != "name":
-            self.fail("the name of a filter is expected", possible=tuple(sorted(self.known)))
+            self.fail("the name of a filter is expected", possible=self.offered)
         make = self.known.get(name.text)
         if make is None:
             from difflib import get_close_matches
 
             closest = get_close_matches(name.text[:100], self.known, 1)
             hint = f"; did you mean {closest[0]!r}?" if closest else ""
-            self.fail(f"no filter is called {name.text[:100]!r}{hint}", possible=tuple(sorted(self.known)))
+            self.fail(f"no filter is called {name.text[:100]!r}{hint}", possible=self.offered)
         self._next()
         positional: list[Any] = []
         named: dict[str, Any] = {}

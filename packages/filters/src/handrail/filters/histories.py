@@ -5,6 +5,7 @@ system messages are, which messages concern a handoff, whether the transcript la
 once and kept in the buffer, so that no step of a run walks what earlier steps have walked.
 """
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
@@ -20,7 +21,19 @@ _CHUNK = 64
 class _Buffer:
     """The messages that views share, and what is known of them so far."""
 
-    __slots__ = ("digests", "earlier", "first", "hashed", "items", "last", "plain", "positions", "running", "survey")
+    __slots__ = (
+        "digests",
+        "earlier",
+        "first",
+        "hashed",
+        "items",
+        "last",
+        "plain",
+        "positions",
+        "running",
+        "sums",
+        "survey",
+    )
 
     def __init__(self, items: Items) -> None:
         self.items = items
@@ -32,6 +45,7 @@ class _Buffer:
         self.first = self.last = max(0, len(items) - _CHUNK)
         self.positions: dict[str, int] = {}
         self.plain: _Plain | None = None
+        self.sums: dict[str, array[int]] = {}
 
     def place(self, message_id: str) -> int | None:
         """Where a message with this id stands. What is asked for is mostly recent, so ids are read from the end."""
@@ -61,6 +75,7 @@ class _Buffer:
         forked.survey = self.survey.at(length, self.items)
         if self.running is not None and self.hashed <= length:
             forked.hashed, forked.running = self.hashed, self.running.copy()
+        forked.sums = {name: sums[: length + 1] for name, sums in self.sums.items()}
         return forked
 
 
@@ -179,6 +194,17 @@ class History(Sequence[Message]):
         if known is None:
             known = buffer.digests[length] = self._running(buffer, length)
         return known
+
+    def total(self, name: str, count: Callable[[Message], int]) -> int:
+        """The sum of what `count` gives for each message; what was counted under this name before is not counted
+        again, so that a history that grows costs only its new messages."""
+        buffer, length = self._buffer, self._length
+        sums = buffer.sums.setdefault(name, array("q", [0]))
+        total = sums[-1]
+        for message in buffer.items[len(sums) - 1 : length]:
+            total += count(message)
+            sums.append(total)
+        return sums[length]
 
     def _running(self, buffer: _Buffer, length: int) -> str:
         if buffer.hashed > length:

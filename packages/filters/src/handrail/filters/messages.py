@@ -6,12 +6,14 @@ its canonical JSON (RFC 8785) without `created_at`; a field at its default is no
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import cache
 from hashlib import sha256
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
 from handrail.filters.canonical import canonical_text
+from handrail.filters.errors import InvalidMessage
 from handrail.filters.fields import Once, Value
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
@@ -31,11 +33,32 @@ def whole(text: str) -> str:
     return text
 
 
+_OTHER_TYPES = {"pinned": bool, "is_error": bool, "synthetic": bool, "transfer": bool, "created_at": int}
+_ONE_OF = {"role": frozenset(get_args(Role)), "family": frozenset(get_args(Family))}
+
+
 def _mend(struct: msgspec.Struct) -> None:
+    # A value of another type would be written down, and nobody could read it back: it is refused where it is made.
+    nullable = _nullable(type(struct))
     for name in struct.__struct_fields__:
         value = getattr(struct, name)
-        if isinstance(value, str) and not value.isascii():
-            msgspec.structs.force_setattr(struct, name, whole(value))
+        if isinstance(value, str) and name not in _OTHER_TYPES:
+            if name in _ONE_OF and value not in _ONE_OF[name]:
+                raise InvalidMessage(type(struct).__name__, name, value, f"one of {', '.join(sorted(_ONE_OF[name]))}")
+            if not value.isascii():
+                msgspec.structs.force_setattr(struct, name, whole(value))
+        elif (
+            name != "content"
+            and type(value) is not _OTHER_TYPES.get(name)
+            and (value is not None or name not in nullable)
+        ):
+            wanted = _OTHER_TYPES.get(name, str).__name__
+            raise InvalidMessage(type(struct).__name__, name, value, f"{wanted}{' or None' * (name in nullable)}")
+
+
+@cache
+def _nullable(cls: type[msgspec.Struct]) -> frozenset[str]:
+    return frozenset([field.name for field in msgspec.structs.fields(cls) if field.default is None])
 
 
 class _Part(Value, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True, tag_field="kind"):
@@ -51,7 +74,12 @@ class Text(_Part, frozen=True, tag="text"):
     extra: str | None = None
 
     def __post_init__(self) -> None:
-        if self.sensitivity is not None or self.extra is not None or not self.text.isascii():
+        if (
+            self.sensitivity is not None
+            or self.extra is not None
+            or not isinstance(self.text, str)
+            or not self.text.isascii()
+        ):
             _mend(self)
 
 
@@ -106,8 +134,11 @@ class ToolCall(_Part, frozen=True, tag="tool_call"):
     extra: str | None = None
 
     def __post_init__(self) -> None:
-        plain = self.arguments.isascii() and self.name.isascii() and self.id.isascii()
-        if not plain or self.sensitivity is not None or self.extra is not None:
+        try:
+            plain = self.arguments.isascii() and self.name.isascii() and self.id.isascii()
+        except AttributeError:
+            plain = False
+        if not plain or type(self.transfer) is not bool or self.sensitivity is not None or self.extra is not None:
             _mend(self)
 
     def parse(self) -> Any:
@@ -151,6 +182,8 @@ class Opaque(_Part, frozen=True, tag="opaque"):
 
 Media: TypeAlias = Image | Audio | File
 Part: TypeAlias = Text | Reasoning | Image | Audio | File | ToolCall | Refusal | Opaque
+_PARTS = frozenset(get_args(Part))
+_ROLES = frozenset(get_args(Role))
 
 
 class Message(Value, frozen=True, dict=True, omit_defaults=True, repr_omit_defaults=True):
@@ -176,12 +209,26 @@ class Message(Value, frozen=True, dict=True, omit_defaults=True, repr_omit_defau
     def __post_init__(self) -> None:
         if type(self.content) is not tuple:
             msgspec.structs.force_setattr(self, "content", _parts(self.content))
-        if not (
-            self.id.isascii()
-            and self.sensitivity is None
-            and (self.agent is None or self.agent.isascii())
-            and (self.call_id is None or self.call_id.isascii())
-            and (self.name is None or self.name.isascii())
+        for part in self.content:
+            if type(part) not in _PARTS:
+                raise InvalidMessage("Message", "content", part, "text and other parts")
+        try:
+            plain = (
+                self.id.isascii()
+                and self.sensitivity is None
+                and (self.agent is None or self.agent.isascii())
+                and (self.call_id is None or self.call_id.isascii())
+                and (self.name is None or self.name.isascii())
+            )
+        except AttributeError:
+            plain = False
+        if (
+            not plain
+            or self.role not in _ROLES
+            or (self.created_at is not None and type(self.created_at) is not int)
+            or type(self.pinned) is not bool
+            or type(self.is_error) is not bool
+            or type(self.synthetic) is not bool
         ):
             _mend(self)
 
@@ -240,6 +287,17 @@ def is_empty(message: Message) -> bool:
     return True
 
 
+def id_given_twice(messages: Iterable[Message]) -> str | None:
+    """The first id that two of the messages have, or None; empty ids never count as equal."""
+    seen: set[str] = set()
+    for message in messages:
+        if message.id in seen:
+            return message.id
+        if message.id:
+            seen.add(message.id)
+    return None
+
+
 def without_calls(message: Message, *, transfers_only: bool) -> Message | None:
     """The message without its tool calls (or only its transfer calls), or None where that leaves it empty."""
     parts = [part for part in message.content if not (type(part) is ToolCall and (part.transfer or not transfers_only))]
@@ -257,6 +315,8 @@ def _parts(content: str | Part | Iterable[Part | str]) -> tuple[Part, ...]:
         return (Text(content),) if content else ()
     if isinstance(content, msgspec.Struct):
         return (content,)
+    if not isinstance(content, Iterable):
+        raise InvalidMessage("Message", "content", content, "text, a part, or parts")
     return tuple([Text(part) if isinstance(part, str) else part for part in content])
 
 

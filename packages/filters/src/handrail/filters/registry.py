@@ -172,9 +172,14 @@ def _convert(descriptor: Mapping[str, Any], name: str, value: Any, kind: Any) ->
         raise InvalidDescriptor(descriptor, f"{name}: {error}") from error
 
 
-def _from_entry_points(kind: str, version: int) -> type[Filter] | None:
+def load_entry_points() -> None:
+    """Loads what other packages register through the entry point group `handrail.filters`."""
     from importlib.metadata import entry_points
 
     for entry in entry_points(group="handrail.filters"):
         entry.load()
+
+
+def _from_entry_points(kind: str, version: int) -> type[Filter] | None:
+    load_entry_points()
     return _kinds.get((kind, version))

@@ -81,9 +81,9 @@ def restore(history: Messages, open_calls: OpenCalls) -> Repaired:
             block = place
             mending.take(place, message)
         elif place not in mending.owners:
-            mending.changed("dropped", place, message, "a result without a call before it")
+            mending.changed("dropped", place, message, f"no call {message.call_id!r} stands before this result (P1)")
         elif mending.owners[place] != block:
-            mending.changed("changed", place, message, "moved to stand right after its call")
+            mending.changed("changed", place, message, "moved to stand right after its call (P1)")
     return Repaired(tuple(mending.kept), tuple(mending.changes))
 
 
@@ -171,13 +171,10 @@ class _Mending:
         answered = {result.call_id or "" for result in results}
         fit, cut = _fit(message, answered, self.open_calls)
         if message.role != "system" and is_empty(fit):
-            self.changed(
-                "dropped", place, message, "calls that cannot stand, and nothing else" if cut else "it is empty"
-            )
+            self.changed("dropped", place, message, f"{'; '.join(cut)} (P2)" if cut else "it is empty (P3)")
             return
         if cut:
-            names = ", ".join(sorted({call.name for call in cut}))
-            self.changed("changed", place, message, f"without calls that cannot stand: {names}")
+            self.changed("changed", place, message, f"{'; '.join(cut)} (P2)")
         self.kept.append(fit)
         given = [_fit(result, answered, self.open_calls)[0] for result in results]
         made = [
@@ -185,26 +182,33 @@ class _Mending:
             for call in fit.tool_calls
             if call.id not in answered
         ]
+        added = set(map(id, made))
         if made:
             order = {call.id: number for number, call in enumerate(fit.tool_calls)}
             given = sorted([*given, *made], key=lambda result: order.get(result.call_id or "", 0))
         for result in given:
-            if result.synthetic and any([result is answer for answer in made]):
+            if id(result) in added:
                 self.changed(
                     "added", len(self.kept), result, f"the call {result.call_id!r} of {result.name} was cut off"
                 )
             self.kept.append(result)
 
 
-def _fit(message: Message, answered: set[str], open_calls: OpenCalls) -> tuple[Message, list[ToolCall]]:
+def _fit(message: Message, answered: set[str], open_calls: OpenCalls) -> tuple[Message, list[str]]:
+    """The message without calls that cannot stand, and of each why it cannot."""
     parts: list[Part] = []
-    cut: list[ToolCall] = []
+    cut: list[str] = []
     seen: set[str] = set()
     for part in message.content:
         if type(part) is ToolCall:
-            unanswered = open_calls == "drop" and part.id not in answered
-            if message.role != "assistant" or unanswered or part.id in seen:
-                cut.append(part)
+            if message.role != "assistant":
+                cut.append(f"call {part.id!r} of {part.name} stands in a {message.role} message")
+                continue
+            if open_calls == "drop" and part.id not in answered:
+                cut.append(f"call {part.id!r} of {part.name} has no result")
+                continue
+            if part.id in seen:
+                cut.append(f"call {part.id!r} of {part.name} stands there twice")
                 continue
             seen.add(part.id)
         parts.append(part)

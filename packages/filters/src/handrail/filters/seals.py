@@ -3,7 +3,6 @@
 Its order is fixed: the filter, the transcript laws, no reasoning, and something that the next agent can answer.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from hashlib import sha256
@@ -16,9 +15,10 @@ from handrail.filters.custom import Custom, as_filter
 from handrail.filters.errors import FilterError, FilterFailed, NothingToHandOver
 from handrail.filters.histories import History
 from handrail.filters.messages import Message, Messages, Part, Role, user, whole
-from handrail.filters.reasoning import StripReasoning, spoken, without_reasoning
+from handrail.filters.reasoning import StripReasoning, spoken, spoken_only, without_reasoning
 from handrail.filters.registry import constructor, filter_kind
 from handrail.filters.repairs import restore
+from handrail.filters.sensitivity import highest, label
 
 _ROLES = frozenset(get_args(Role))
 _PARTS = get_args(Part)
@@ -73,7 +73,7 @@ class Seal(Filter, frozen=True):
         steps = self.flat
         messages = history
         for number, step in enumerate(steps, 1):
-            messages = _step(number, step, messages, origin)
+            messages = run_step(number, step, messages, origin)
         lawful = restore(messages, "drop").messages
         if lawful is messages and isinstance(lawful, tuple) and isinstance(steps[-1], StripReasoning):
             return lawful
@@ -107,7 +107,13 @@ def seal(filter: Filter | Callable[[Messages], Any]) -> Seal:
     return Seal(as_filter(filter))
 
 
-def _step(number: int, step: Filter, given: Messages, origin: History | None = None) -> Messages:
+def run_step(number: int, step: Filter, given: Messages, origin: History | None = None) -> Messages:
+    """What one step of a filter, counted from 1, makes of the messages; what it made has an id. Raises `FilterError`
+    for a step that raised, or returned what may not cross."""
+    ours = _is_ours(step)
+    if not ours:
+        # What rewrites words could hide a `<think>` from the strip at the end, so it is shown none.
+        given = spoken_only(given)
     try:
         made = step(given)
     except FilterError:
@@ -116,9 +122,14 @@ def _step(number: int, step: Filter, given: Messages, origin: History | None = N
         raise FilterFailed(f"{number}, {step!r},", f"raised {type(error).__name__}: {error}") from error
     if made is given:
         return made
-    if not _is_ours(step) and (problem := _unfit(made) or _invented(given, made, origin)) is not None:
+    if not ours and (problem := unsound(given, made, origin)) is not None:
         raise FilterFailed(f"{number}, {step!r},", problem)
     return made if all([message.id for message in made]) else _identified(number, given, made)
+
+
+def unsound(given: Messages, made: Messages, origin: History | None = None) -> str | None:
+    """What is wrong with messages that were made of these: no messages, an id twice, an answer that nobody gave."""
+    return _unfit(made) or _invented(given, made, origin)
 
 
 def _is_ours(step: Filter) -> bool:
@@ -154,7 +165,9 @@ def _invented(given: Messages, made: Messages, origin: History | None) -> str | 
 
 
 def _identified(number: int, given: Messages, made: Messages) -> Messages:
-    old = {id(message) for message in given if not message.id}
+    # A view knows whether one of its messages has no id: where none has, it is not walked again at each boundary.
+    named_all = isinstance(given, History) and not given.survey().unnamed
+    old = set() if named_all else {id(message) for message in given if not message.id}
     named = [
         message if message.id or id(message) in old else made_by(number, place, message)
         for place, message in enumerate(made)
@@ -176,11 +189,9 @@ def _left(steps: Sequence[Filter], note: Note) -> Note | None:
     messages: Messages = (_as_user(note),)
     for number, step in enumerate(steps, 1):
         if step.per_message:
-            messages = _step(number, step, messages)
+            messages = run_step(number, step, messages)
     text = spoken("".join([message.text for message in messages]))
-    return msgspec.structs.replace(note, text=text) if text.strip() else None
-
-
-def note_text(value: Any) -> str:
-    """A note's text: words as they are, anything else as JSON."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if not text.strip():
+        return None
+    labels = highest(*[found for message in messages for part in message.content if (found := label(message, part))])
+    return msgspec.structs.replace(note, text=text, sensitivity=labels)

@@ -3,17 +3,18 @@
 It is a gate, not a hint: a label or token that is unknown or malformed counts as `secret`.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Literal, TypeAlias, get_args
 
 from handrail.filters.canonical import canonical_text
 from handrail.filters.messages import Message, Opaque, Part, Reasoning, Refusal, Text, ToolCall
+from handrail.filters.patterns import lazy
 
 Tier: TypeAlias = Literal["public", "internal", "secret"]
 TIERS: tuple[Tier, ...] = get_args(Tier)
 
-_TOKEN = re.compile(r"\[REDACTED(?::(public|internal|secret)(?::[A-Za-z0-9_.-]+)?\])?")
+TOKEN = lazy(r"\[REDACTED(?::(public|internal|secret)(?::[A-Za-z0-9_.-]+)?\])?")
+"""A redaction token, or the beginning of what is none; group 1 is its tier."""
 
 
 def tier(label: str) -> Tier:
@@ -52,7 +53,7 @@ def token_tier(text: str) -> Tier | None:
     """
     if "[REDACTED" not in text:
         return None
-    return highest(*[found[1] or "secret" for found in _TOKEN.finditer(text)])
+    return highest(*[found[1] or "secret" for found in TOKEN.finditer(text)])
 
 
 def label(message: Message, part: Part) -> Tier | None:

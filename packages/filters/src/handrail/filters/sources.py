@@ -15,7 +15,7 @@ class IdSource:
     __slots__ = ("_branches", "_numbers", "prefix")
 
     def __init__(self, prefix: str = "") -> None:
-        self.prefix = prefix or os.urandom(4).hex()
+        self.prefix = prefix or os.urandom(8).hex()
         self._numbers = count(1)
         self._branches: dict[str, int] = {}
 

@@ -1,9 +1,11 @@
 """What every window over a history shares: which messages stand beside it, and which results may stay in it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+
+import msgspec
 
 from handrail.filters.histories import History
-from handrail.filters.messages import Message, Messages
+from handrail.filters.messages import Message, Messages, Opaque, ToolCall, is_empty
 from handrail.filters.repairs import owners
 
 
@@ -31,6 +33,88 @@ def last_others(history: History, n: int, uncounted: set[int]) -> list[int]:
             places.append(place)
         place -= 1
     return places
+
+
+def first_others(history: History, n: int, uncounted: set[int]) -> list[int]:
+    """The places of the first n messages that are not among the uncounted ones."""
+    places: list[int] = []
+    for place in range(len(history)):
+        if len(places) == n:
+            break
+        if place not in uncounted:
+            places.append(place)
+    return places
+
+
+def pairs(history: History, places: Iterable[int]) -> list[tuple[int, Message]]:
+    """The messages at these places, in order and with their places, without halves whose other half is not there: no
+    result without its call, no call whose result stands elsewhere. A call that never had a result stays, as it is."""
+    chosen = set(places)
+    cut: dict[int, set[str]] = {}
+    owned = owners(history)
+    for place, owner in owned.items():
+        if place not in chosen and owner in chosen:
+            cut.setdefault(owner, set()).add(history[place].call_id or "")
+    left: list[tuple[int, Message]] = []
+    for place in sorted(chosen):
+        message = history[place]
+        if message.role == "tool" and owned.get(place) not in chosen:
+            continue
+        if place in cut and (called := without(message, cut[place])) is not message:
+            if called is None:
+                continue
+            message = called
+        left.append((place, message))
+    return left
+
+
+def whole_pairs(history: History, places: Iterable[int]) -> Messages:
+    """The messages of `pairs`; the history itself where that is all of it, unchanged."""
+    left = pairs(history, places)
+    if len(left) == len(history) and all([message is history[place] for place, message in left]):
+        return history
+    return tuple([message for _, message in left])
+
+
+def without_tools(history: History, goes: Callable[[str], bool]) -> Messages:
+    """The messages without the calls of tools whose name goes, their results, and hosted parts of that type."""
+    cut = {
+        place: {part.id for part in message.content if type(part) is ToolCall and goes(part.name)}
+        for place, message in enumerate(history)
+        if message.role != "tool"
+    }
+    owned = owners(history)
+    left: list[Message] = []
+    for place, message in enumerate(history):
+        if message.role == "tool":
+            owner = owned.get(place)
+            gone = message.call_id in cut[owner] if owner is not None else goes(message.name or "")
+            kept = None if gone else message
+        else:
+            kept = _without_named(message, cut[place], goes)
+        if kept is not None:
+            left.append(kept)
+    unchanged = len(left) == len(history) and all([new is old for new, old in zip(left, history, strict=True)])
+    return history if unchanged else tuple(left)
+
+
+def _without_named(message: Message, call_ids: set[str], goes: Callable[[str], bool]) -> Message | None:
+    parts = tuple(
+        [part for part in message.content if not (type(part) is Opaque and part.family == "tool" and goes(part.type))]
+    )
+    if len(parts) == len(message.content):
+        return without(message, call_ids) if call_ids else message
+    left = without(msgspec.structs.replace(message, content=parts), call_ids)
+    return None if left is None or is_empty(left) else left
+
+
+def without(message: Message, call_ids: set[str]) -> Message | None:
+    """The message without the calls of these ids (the same object where it has none); None where it is left empty."""
+    parts = tuple([part for part in message.content if not (type(part) is ToolCall and part.id in call_ids)])
+    if len(parts) == len(message.content):
+        return message
+    left = msgspec.structs.replace(message, content=parts)
+    return None if is_empty(left) else left
 
 
 def last_user_place(history: History) -> int | None:

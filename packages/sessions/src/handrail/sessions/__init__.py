@@ -1,8 +1,10 @@
-"""Runs as files that can be written down, read back, verified and replayed."""
+"""Runs as files that can be written down, read back, gone on with and verified."""
 
+from handrail.sessions.crossings import Boundary, crossings
 from handrail.sessions.errors import (
     DamagedSession,
     FormatError,
+    HeaderTooLong,
     JournalClosed,
     JournalFailed,
     NotASession,
@@ -44,6 +46,7 @@ from handrail.sessions.writer import Journal
 
 __all__ = [
     "AgentRecord",
+    "Boundary",
     "DamagedSession",
     "Drift",
     "Exported",
@@ -51,6 +54,7 @@ __all__ = [
     "FormatError",
     "HandoffRecord",
     "Header",
+    "HeaderTooLong",
     "Journal",
     "JournalClosed",
     "JournalFailed",
@@ -80,6 +84,7 @@ __all__ = [
     "Verdict",
     "ViewRecord",
     "Views",
+    "crossings",
     "export",
     "export_to",
     "import_file",

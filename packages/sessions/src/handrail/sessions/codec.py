@@ -12,14 +12,19 @@ from typing import Any, get_args
 import msgspec
 
 from handrail.filters.messages import whole
+from handrail.filters.patterns import lazy
 from handrail.sessions.records import AnyRecord, Known, Record, Unknown, Writable
 
 _BY_KIND: dict[str, type[Record]] = {str(cls.__struct_config__.tag): cls for cls in get_args(Known)}
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Known).decode
 
+_CHAIN = frozenset({"prev", "batch"})
+# As the writer puts them in front; the rest of the line stays as it is, whatever numbers are in it.
+_LINK = lazy(rb'\A\{"prev":"[0-9a-f]*",(?:"batch":-?[0-9]+,)?')
+
 # Every escape is matched, so that `\\ud800` (a backslash, then letters) is not taken for one.
-_ESCAPE = re.compile(
+_ESCAPE = lazy(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u([dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
 )
 
@@ -32,18 +37,19 @@ def encode(record: Writable) -> bytes:
         return _encode(record)
     except UnicodeEncodeError:
         # Messages hold no half of a surrogate pair, but the text of an error may.
-        return _encode(_mended(record))
+        return _encode(without_halves(record))
 
 
-def _mended(value: Any) -> Any:
+def without_halves(value: Any) -> Any:
+    """The value with every half of a surrogate pair in its strings replaced by U+FFFD."""
     if isinstance(value, str):
         return whole(value)
     if isinstance(value, msgspec.Struct):
-        fields = {name: _mended(getattr(value, name)) for name in value.__struct_fields__}
+        fields = {name: without_halves(getattr(value, name)) for name in value.__struct_fields__}
         return msgspec.structs.replace(value, **fields)
     if isinstance(value, dict):
-        return {_mended(key): _mended(item) for key, item in value.items()}
-    return type(value)(map(_mended, value)) if isinstance(value, list | tuple) else value
+        return {without_halves(key): without_halves(item) for key, item in value.items()}
+    return type(value)(map(without_halves, value)) if isinstance(value, list | tuple) else value
 
 
 def decode(line: bytes) -> AnyRecord:
@@ -65,17 +71,45 @@ def _second_try(line: bytes) -> AnyRecord:
 
 
 def _understood(kind: str, text: bytes) -> Known | None:
+    if kind not in _BY_KIND:
+        return None
+    try:
+        return _without_unknown(kind, text)
+    except (ValueError, RecursionError, msgspec.DecodeError):
+        return None
+
+
+def _without_unknown(kind: str, text: bytes) -> Known:
     """A record of a known kind, without the fields that are not known."""
     import msgspec.inspect
 
-    cls = _BY_KIND.get(kind)
-    if cls is None:
-        return None
+    known = _known_fields(json.loads(text), msgspec.inspect.type_info(_BY_KIND[kind]))
+    return _decode(json.dumps(known).encode())
+
+
+def decode_sound(line: bytes) -> AnyRecord:
+    """The record that a line holds. Raises `ValueError` as `decode` does, and for what no version of this format
+    writes: a line that names no kind, or a known kind with what its records do not hold."""
     try:
-        known = _known_fields(json.loads(text), msgspec.inspect.type_info(cls))
-        return _decode(json.dumps(known).encode())
-    except (ValueError, RecursionError, msgspec.DecodeError):
-        return None
+        return _decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        record = _second_try(line)
+    if type(record) is Unknown and record.record is None:
+        if not record.kind:
+            raise ValueError("it names no kind of record")
+        if record.kind in _BY_KIND:
+            raise ValueError(f"it is no {record.kind} record: {_why_not(record)}")
+    return record
+
+
+def _why_not(record: Unknown) -> str:
+    try:
+        _without_unknown(record.kind, mended(record.line))
+    except RecursionError:
+        return "it is nested too deeply"
+    except (ValueError, msgspec.DecodeError) as error:
+        return str(error).partition(";")[0]
+    return "it changed while it was read"
 
 
 def _known_fields(value: Any, expected: Any) -> Any:
@@ -101,7 +135,7 @@ def _known_fields(value: Any, expected: Any) -> Any:
 
 def _fields(line: bytes) -> dict[str, Any]:
     try:
-        fields = json.loads(line, parse_int=str)
+        fields = json.loads(line, parse_int=float)  # a whole number of any length
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
     except UnicodeDecodeError as error:
@@ -123,9 +157,16 @@ def mended(text: bytes) -> bytes:
 
 
 def unchained(record: Writable) -> Writable:
-    """The record as if it had never been in a file: without the hash of a line before it and its place in a batch."""
+    """The record as if it had never been in a file: without the hash of a line before it and its place in a batch.
+    Raises `ValueError` for an `Unknown` that is no JSON object."""
     if isinstance(record, Record):
         return msgspec.structs.replace(record, prev="", batch=0) if record.prev or record.batch else record
-    fields = msgspec.json.decode(mended(record.line), type=dict[str, msgspec.Raw])
-    left = {name: value for name, value in fields.items() if name not in ("prev", "batch")}
-    return record if len(left) == len(fields) else Unknown(record.kind, _encode(left))
+    line = _LINK.sub(b"{", record.line, count=1)
+    if not (_fields(line).keys() & _CHAIN):
+        return record if line == record.line else Unknown(record.kind, line)
+    try:
+        fields = msgspec.json.decode(mended(record.line), type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(f"its link cannot be taken out: {error}") from error
+    left = {name: value for name, value in fields.items() if name not in _CHAIN}
+    return Unknown(record.kind, _encode(left))

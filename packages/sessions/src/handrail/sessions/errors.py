@@ -7,6 +7,7 @@ HandrailError
     ├── SessionExists           a new session would overwrite a file
     ├── SealedSession           a sealed copy cannot be written to
     ├── JournalFailed           the disk refused a record; what was acknowledged before is whole
+    ├── HeaderTooLong           a header that could not be read again
     ├── JournalClosed           a record for a journal that is closed
     ├── NotASession             a file that does not begin with a session's header
     ├── UnsupportedVersion      a session of a format version that is not known here
@@ -63,7 +64,7 @@ class SealedSession(SessionError):
 
 class JournalFailed(SessionError):
     """The disk refused a record, or the file itself (`size` is None then). Everything acknowledged before stands, and
-    the file is whole up to byte `size`."""
+    the file is whole up to byte `size`. The journal takes nothing more: what came next would follow a gap."""
 
     def __init__(self, path: Path, size: int | None, error: OSError) -> None:
         self.path = path
@@ -77,6 +78,19 @@ class JournalFailed(SessionError):
         )
 
 
+class HeaderTooLong(SessionError):
+    """A header that could not be read again: its line would have `length` bytes, and a reader takes `longest`."""
+
+    def __init__(self, path: Path, length: int, longest: int) -> None:
+        self.path = path
+        self.length = length
+        self.longest = longest
+        super().__init__(
+            f"{path}: a header of {length} bytes, and {longest} are possible; give the session a shorter id, "
+            "and a head hash of 64 digits to go on from"
+        )
+
+
 class JournalClosed(SessionError):
     """A record for a journal that is closed."""
 
@@ -86,14 +100,16 @@ class JournalClosed(SessionError):
 
 
 class NotASession(SessionError):
-    """A file that does not begin with a session's header. `found` says what it begins with."""
+    """A file that does not begin with a session's header. `found` says what it begins with, or where it is no regular
+    file (`is_file` is False then) what it is."""
 
-    def __init__(self, path: Path, found: str) -> None:
+    def __init__(self, path: Path, found: str, *, is_file: bool = True) -> None:
         self.path = path
         self.found = found
-        super().__init__(
-            f"{path}: not a Handrail session: it begins with {found}; `handrail import` reads other transcripts"
-        )
+        self.is_file = is_file
+        begins = f"it begins with {found}; `handrail import` reads other transcripts"
+        problem = begins if is_file else f"it is {found}, and a session is a regular file"
+        super().__init__(f"{path}: not a Handrail session: {problem}")
 
 
 class UnsupportedVersion(SessionError):

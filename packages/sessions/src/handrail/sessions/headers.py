@@ -1,17 +1,21 @@
-"""Whether a file is a session of a version that can be read here."""
+"""The header of a session: a new one, and whether a file has one of a version that can be read here."""
 
 import json
+import os
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
-from handrail.sessions.codec import decode, mended
-from handrail.sessions.errors import DamagedSession, NotASession, UnsupportedVersion
-from handrail.sessions.lines import ZEROS
+from handrail.filters.sources import Clock, IdSource
+from handrail.sessions.codec import decode, encode, mended
+from handrail.sessions.errors import DamagedSession, HeaderTooLong, NotASession, UnsupportedVersion
+from handrail.sessions.lines import ZEROS, chained
 from handrail.sessions.records import FORMAT, VERSION, Header, Unknown
 
+WRITER = "handrail 0.1"
 LONGEST = 1 << 20
+"""How many bytes a header's line has at most."""
 _START = b'{"prev":"%b","kind":"header",' % ZEROS.encode()
 
 
@@ -39,6 +43,32 @@ def read_header(path: Path, file: BinaryIO) -> Header:
     if not isinstance(header, Header):
         raise DamagedSession(path, 1, "the header lacks fields, or holds values of another type")
     return header
+
+
+def new_header(path: Path, continues: str | None, clock: Clock | None, ids: IdSource | None) -> Header:
+    """The header of a new session; `continues` is the head hash of the sealed session that it goes on from. Raises
+    `HeaderTooLong`."""
+    header = Header(
+        format=FORMAT,
+        version=VERSION,
+        id=ids.next() if ids is not None else os.urandom(16).hex(),
+        created_at=(clock or Clock())(),
+        draft=True,
+        writer=WRITER,
+        continues=continues,
+    )
+    length = len(chained(ZEROS, 0, encode(header))) + 1
+    if length > LONGEST:
+        raise HeaderTooLong(path, length, LONGEST)
+    return header
+
+
+def refuse_endless(path: Path, file: BinaryIO) -> None:
+    """Raises `NotASession` where the first line is longer than any header, before anything else is read."""
+    file.seek(0)
+    line = file.readline(LONGEST + 1)
+    if len(line) > LONGEST:
+        raise NotASession(path, _beginning(line))
 
 
 def refuse_foreign(path: Path, file: BinaryIO) -> None:

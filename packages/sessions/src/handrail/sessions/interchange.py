@@ -112,8 +112,9 @@ def import_file(
 ) -> list[Path]:
     """Writes the transcript of a foreign file as the session file `target`; several as a folder of session files.
 
-    `agent` is the name of whoever answers in it. Returns the paths written. Raises `FormatError`, `SessionExists` or
-    `JournalFailed`; nothing is written where the file cannot be read whole.
+    Where `target` is a folder, a file in it is called `NAME.session.jsonl`, or `NAME-1.session.jsonl` and so on, after
+    the foreign file. `agent` is the name of whoever answers in it. Returns the paths written. Raises `FormatError`,
+    `SessionExists` or `JournalFailed`; nothing is written where the file cannot be read whole.
     """
     known, transcripts = parse_file(path, format=format)
     targets = _targets(Path(path), Path(target), len(transcripts))
@@ -127,12 +128,12 @@ def import_file(
 
 def _targets(path: Path, target: Path, count: int) -> list[Path]:
     if count == 1:
-        return [target / f"{path.stem}.jsonl" if target.is_dir() else target]
+        return [target / f"{path.stem}.session.jsonl" if target.is_dir() else target]
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise JournalFailed(target, None, error) from error
-    return [target / f"{path.stem}-{number:0{len(str(count))}}.jsonl" for number in range(1, count + 1)]
+    return [target / f"{path.stem}-{number:0{len(str(count))}}.session.jsonl" for number in range(1, count + 1)]
 
 
 def _write(target: Path, records: Iterable[AnyRecord], clock: Clock | None, ids: IdSource | None) -> None:

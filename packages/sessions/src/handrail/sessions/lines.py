@@ -6,7 +6,7 @@ A line's `prev` is SHA-256 in hex over the bytes of the line before it, without 
 import json
 from collections.abc import Callable, Iterator
 from hashlib import sha256
-from typing import BinaryIO, TypeAlias
+from typing import Any, BinaryIO, TypeAlias
 
 ZEROS = "0" * 64
 BLOCK = 1 << 20
@@ -28,20 +28,26 @@ def chained(prev: str, batch: int, body: bytes) -> bytes:
     return b'{"prev":"%b",%b' % (prev.encode(), body[1:])
 
 
-def follows(line: bytes, prev: str) -> bool:
-    """Whether the line names `prev` as the link to the line before it."""
-    if line[9:73] == prev.encode() and line.startswith(_HEAD):
+def follows(line: bytes, prev: str, decoded: str | None = None) -> bool:
+    """Whether the line names `prev` as the link to the line before it, and no other: of two, one reader would take the
+    first and another the last. `decoded` is the one that its decoder took."""
+    if decoded == prev and line[9:73] == prev.encode() and line.startswith(_HEAD):
         return True
     return prev_of(line) == prev
 
 
 def prev_of(line: bytes) -> str:
-    """The link that a line names, however it is laid out; empty where it names none."""
+    """The link that a line names, however it is laid out; empty where it names none, or more than one."""
     try:
-        fields = json.loads(line, parse_int=str)
+        fields = json.loads(line, parse_int=str, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError):
         return ""
-    return str(fields.get("prev", "")) if isinstance(fields, dict) else ""
+    named = [value for name, value in fields if name == "prev"] if isinstance(fields, _Pairs) else []
+    return named[0] if len(named) == 1 and isinstance(named[0], str) else ""
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The fields of an object as they stand, names that come twice too."""
 
 
 def each_line(file: BinaryIO, end: int, progress: Progress | None = None) -> Iterator[tuple[int, int, bytes]]:
@@ -50,11 +56,11 @@ def each_line(file: BinaryIO, end: int, progress: Progress | None = None) -> Ite
     offset = 0
     told = BLOCK
     file.seek(0)
-    for number, line in enumerate(file, 1):
-        if offset >= end:
-            break
+    for number, line in enumerate(file if end else (), 1):
         yield number, offset, line[:-1] if line.endswith(b"\n") else line
         offset += len(line)
+        if offset >= end:
+            break  # what is torn after it may be of any length
         if offset >= told and progress is not None:
             progress(offset)
             told = offset + BLOCK

@@ -150,10 +150,12 @@ class ToolCallRecord(Record, frozen=True, kw_only=True, tag="tool_call"):
 
 
 class ToolResultRecord(Record, frozen=True, kw_only=True, tag="tool_result"):
-    """A tool message, in the order the results came in; a view holds them in call order."""
+    """A tool message, in the order the results came in; a view holds them in call order. `edited` marks one of a
+    sub-agent's call in which a hook put other words than the answer."""
 
     path: str
     message: Message
+    edited: bool = False
 
 
 class _Boundary(Record, frozen=True, kw_only=True):
@@ -186,15 +188,26 @@ class _Boundary(Record, frozen=True, kw_only=True):
 
 
 class HandoffRecord(_Boundary, frozen=True, kw_only=True, tag="handoff"):
-    """Control passed to another agent. It stands before its call's result."""
+    """Control passed to another agent. It stands before its call's result.
+
+    `active` is who goes on after it, where that is not the target: one that waits for the target's answer (`returns` is
+    what brings it back), or one that has the next turn. `back` marks the way back at a run's end: the target's answer
+    alone, which nobody has to answer.
+    """
+
+    active: str = ""
+    returns: dict[str, Any] = {}
+    back: bool = False
 
 
 class SubagentRecord(_Boundary, frozen=True, kw_only=True, tag="subagent"):
-    """An agent wrapped as a tool: at the start with what crossed, at the end with its status, answer and cost."""
+    """An agent wrapped as a tool: at the start with what crossed, at the end with its status, answer and cost.
+    `reworded` marks an answer that is not the last message as `returns` leaves it: folded, withheld, or a hook's."""
 
     event: Literal["start", "end"]
     status: str = ""
     answer: str = ""
+    reworded: bool = False
     usage: Usage = Usage()
     returns: dict[str, Any] = {}
 

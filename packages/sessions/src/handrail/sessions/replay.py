@@ -7,32 +7,32 @@ from typing import BinaryIO, Literal
 
 import msgspec
 
+from handrail.filters.catalogue.full import full
 from handrail.filters.edges import Edge
 from handrail.filters.errors import FilterError, FilterNotRunnable
-from handrail.filters.histories import History
 from handrail.filters.messages import Message, Messages, digest
 from handrail.filters.registry import from_descriptor
-from handrail.filters.seals import Seal
-from handrail.sessions.codec import decode
+from handrail.filters.seals import Seal, seal
+from handrail.sessions.codec import decode_sound
+from handrail.sessions.crossings import NOT_RUN, Boundaries, Boundary
 from handrail.sessions.errors import DamagedSession
-from handrail.sessions.lines import ZEROS, Progress, each_line, link, prev_of
-from handrail.sessions.offsets import Offsets, Store
-from handrail.sessions.reader import Reading
+from handrail.sessions.fitting import Fitting
+from handrail.sessions.lines import ZEROS, Progress, each_line, follows, link, prev_of
+from handrail.sessions.opening import open_to_read
+from handrail.sessions.paths import name_of
+from handrail.sessions.reader import SECOND_HEADER, Reading
 from handrail.sessions.records import (
     AnyRecord,
     Footer,
     HandoffRecord,
-    MessageRecord,
     SubagentRecord,
     ToolResultRecord,
     Unknown,
 )
-from handrail.sessions.tally import kind_of
+from handrail.sessions.tails import footer_begins, was_footer
+from handrail.sessions.tally import KINDS, kind_of
 from handrail.sessions.verdicts import Drift, NotRunnable, State, Verdict
-from handrail.sessions.views import Views
 
-NOT_RUN = "not run"
-_SETTLE = 256
 _SEALS = 256
 
 
@@ -41,7 +41,8 @@ def verify(path: str | os.PathLike[str], *, progress: Progress | None = None, in
     again on the view that its source had.
 
     Integrity takes constant memory; the views, which `integrity_only=True` leaves out, some tens of bytes a message.
-    `progress` is called now and then with the bytes read so far. Raises `NotASession` or `UnsupportedVersion`.
+    `progress` is called now and then with the bytes read so far. Raises `OSError` for a file that cannot be opened or
+    read, `NotASession` or `UnsupportedVersion`; what is wrong with a session is told in the verdict.
     """
     try:
         reading = Reading(Path(path))
@@ -49,8 +50,8 @@ def verify(path: str | os.PathLike[str], *, progress: Progress | None = None, in
         return Verdict(
             path=error.path, state="damaged", sealed=False, counts={}, line=error.line, problem=error.problem
         )
-    with reading.path.open("rb") as file, reading.path.open("rb", buffering=1 << 13) as again:
-        check = _Check(reading, None if integrity_only else _Boundaries(again))
+    with open_to_read(reading.path) as file, open_to_read(reading.path, 1 << 13) as again:
+        check = _Check(reading, None if integrity_only else _Again(again))
         check.run(file, progress)
     return check.verdict()
 
@@ -58,43 +59,65 @@ def verify(path: str | os.PathLike[str], *, progress: Progress | None = None, in
 class _Check:
     """One pass over the lines."""
 
-    def __init__(self, reading: Reading, boundaries: "_Boundaries | None") -> None:
+    def __init__(self, reading: Reading, boundaries: "_Again | None") -> None:
         self.reading = reading
         self.boundaries = boundaries
         self.counts: dict[str, int] = {}
         self.broken: tuple[Literal["damaged", "tampered"], int, str] | None = None
+        self.sealed = reading.sealed
 
     def run(self, file: BinaryIO, progress: Progress | None) -> None:
         """Reads every line, up to the first that is broken."""
-        boundaries, counts, read = self.boundaries, self.counts, _outline if self.boundaries is None else _record
+        boundaries, counts = self.boundaries, self.counts
         lines = each_line(file, self.reading.end, progress)
-        head, kind = ZEROS, ""
+        head, kind, number, line = ZEROS, "", 0, b""
         for number, offset, line in lines:
             try:
                 footer = kind == "footer"
-                prev, kind, record = read(line)
-                if prev != head:
+                record = decode_sound(line)
+                kind = kind_of(record)
+                if not follows(line, head, getattr(record, "prev", None)):
                     return self._unlinked(number, line, next(lines, None))
                 if footer:
                     return self._tampered(number, "there is a record after the footer")
                 if kind == "footer":
-                    self._footer(number, decode(line), head)
+                    self._footer(number, record, head)
                     continue
-                if boundaries is not None and record is not None:
+                if kind == "header" and number > 1:
+                    raise ValueError(SECOND_HEADER)
+                if boundaries is not None:
                     boundaries.take(number, offset, record)
             except ValueError as error:
                 self.broken = "damaged", number, str(error)
                 return None
             counts[kind] = counts.get(kind, 0) + 1
             head = link(line)
-        return None
+        return self._look_at_end(number, line, kind)
+
+    def _look_at_end(self, number: int, line: bytes, kind: str) -> None:
+        # A sealed copy is there whole or not at all: no crash leaves one with a torn end.
+        self.sealed = self.sealed or kind == "footer"
+        torn = self.reading.torn
+        if self.broken is not None:
+            return
+        if kind not in KINDS and was_footer(line):
+            self._tampered(number, "it was a footer before it was changed")
+        elif torn is not None and (self.sealed or self._footer_begins(torn.offset)):
+            at = number if self.sealed else number + 1
+            self.broken = "damaged", at, f"a sealed copy does not end like that: {torn}"
+
+    def _footer_begins(self, offset: int) -> bool:
+        with open_to_read(self.reading.path) as file:
+            return footer_begins(file, offset)
 
     def _tampered(self, number: int, problem: str) -> None:
         self.broken = "tampered", number, problem
 
     def _unlinked(self, number: int, line: bytes, following: tuple[int, int, bytes] | None) -> None:
         # The line after this one tells which of the two was changed.
-        if number == 1 or (following is not None and prev_of(following[2]) != link(line)):
+        if not prev_of(line):
+            self._tampered(number, "it names no line before it, or several")
+        elif number == 1 or (following is not None and prev_of(following[2]) != link(line)):
             self._tampered(number, "it was changed after it was written")
         else:
             self._tampered(
@@ -102,6 +125,7 @@ class _Check:
             )
 
     def _footer(self, number: int, footer: AnyRecord, head: str) -> None:
+        footer = (footer.record or footer) if isinstance(footer, Unknown) else footer
         if not isinstance(footer, Footer):
             raise ValueError("its footer has no counts or no head")
         if footer.head != head:
@@ -127,9 +151,12 @@ class _Check:
         return Verdict(
             path=self.reading.path,
             state=state,
-            sealed=self.reading.sealed,
+            sealed=self.sealed,
             counts=self.counts,
+            head=self.reading.head if self.broken is None else "",
             handoffs=found.number if found is not None else 0,
+            run_again=found.run_again if found is not None else 0,
+            edited=found.edited if found is not None else 0,
             line=self.broken[1] if self.broken is not None else None,
             problem=self.broken[2] if self.broken is not None else "",
             torn=torn,
@@ -138,88 +165,80 @@ class _Check:
         )
 
 
-class _Outline(msgspec.Struct):
-    prev: str = ""
-    kind: str = ""
-
-
-_decode_outline = msgspec.json.Decoder(_Outline).decode
-
-
-def _outline(line: bytes) -> tuple[str, str, None]:
-    try:
-        outline = _decode_outline(line)
-    except (msgspec.DecodeError, RecursionError):
-        return prev_of(line), kind_of(decode(line)), None
-    return outline.prev, outline.kind, None
-
-
-def _record(line: bytes) -> tuple[str, str, AnyRecord]:
-    record = decode(line)
-    return (prev_of(line) if type(record) is Unknown else record.prev), kind_of(record), record
-
-
-class _Boundaries:
-    """Every view as it grows, by offsets, and the check of each boundary against it."""
+class _Again:
+    """Every boundary as it comes, and the check of each against what its filter gives now."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._store = Store(file)
-        self._views = Views(lambda: History.over(Offsets(self._store)))
+        self._boundaries = Boundaries(file, digests=True)
+        self._fitting = Fitting(self._boundaries.views)
         self._seals: dict[bytes, Seal] = {}
-        self._unsettled = 0
-        self.number = 0
+        self.run_again = self.edited = 0
         self.drifts: list[Drift] = []
         self.not_runnable: list[NotRunnable] = []
 
+    @property
+    def number(self) -> int:
+        """How many boundaries there were."""
+        return self._boundaries.number
+
     def take(self, line: int, offset: int, record: AnyRecord) -> None:
-        """Take in one record, and check it where it is a boundary."""
+        """Take in one record, and check it where it is a boundary, or its end."""
         kind = type(record)
         if kind is Unknown:
             record = record.record or record  # type: ignore[union-attr]  # only Unknown has one
             kind = type(record)
-        if kind is MessageRecord or kind is ToolResultRecord:
-            self._store.see(offset, record.message)  # type: ignore[union-attr]  # both have a message
-            self._views.take(record)
-            self._unsettled += 1
-            if self._unsettled == _SETTLE:
-                self._settle()
-        elif isinstance(record, HandoffRecord) or (isinstance(record, SubagentRecord) and record.event == "start"):
-            self._boundary(line, record)
-        else:
-            self._views.take(record)
+        if kind is ToolResultRecord:
+            self._result(line, record)  # type: ignore[arg-type]  # its type was looked at
+        elif kind is SubagentRecord and record.event == "end":  # type: ignore[union-attr]  # the same
+            self._end(line, record)  # type: ignore[arg-type]  # the same
+        found = self._boundaries.take(line, offset, record)
+        if found is not None and found.edge is not None:
+            self._check(found, found.edge)
 
-    def _settle(self) -> None:
-        # What a view learns of a message it learns now and then, while the message is still at hand.
-        self._unsettled = 0
-        for history in self._views.histories():
-            history.survey()
-            history.digest  # noqa: B018
+    def _result(self, line: int, record: ToolResultRecord) -> None:
+        if problem := self._fitting.result(record):
+            name = record.message.name or ""
+            self.drifts.append(Drift(0, line, name_of(record.path), name, 0, "record", record.message.id, "", problem))
 
-    def _boundary(self, line: int, record: HandoffRecord | SubagentRecord) -> None:
-        self.number += 1
-        edge = self._views.edge(record)
-        seed = self._views.seed(record, edge)
-        at = self.number, line, record.source, record.target
-        if (edge.view.digest, len(edge.view)) != (record.view, record.view_length):
+    def _end(self, line: int, record: SubagentRecord) -> None:
+        number = self._boundaries.number_of(record)
+        if problem := self._fitting.end(record):
+            drift = Drift(number, line, record.source, record.target, record.step, "record", problem=problem)
+            self.drifts.append(drift)
+
+    def _check(self, found: Boundary, edge: Edge) -> None:
+        record, seed = found.record, found.seed
+        at = found.number, found.line, record.source, record.target
+        self.edited += record.edited is not None
+        if problem := self._fitting.boundary(record, edge):
+            self.drifts.append(Drift(*at, record.step, "record", problem=problem))
+        elif (edge.view.digest, len(edge.view)) != (record.view, record.view_length):
             problem = f"it holds {len(edge.view)} messages here and held {record.view_length}, or others"
             self.drifts.append(Drift(*at, record.step, "view", problem=problem))
         elif (digest(seed), len(seed)) != (record.seed, record.seed_length):
             problem = "the messages that it names are not those whose digest it holds"
             self.drifts.append(Drift(*at, record.step, "record", problem=problem))
+        elif record.edited is not None and not _is_sealed(record, edge, seed):
+            self.drifts.append(Drift(*at, record.step, "seed", problem=_UNSEALED))
         elif record.edited != NOT_RUN:
             self._again(at, record, edge, seed)
-        self._views.enter(record, seed)
 
     def _again(
         self, at: tuple[int, int, str, str], record: HandoffRecord | SubagentRecord, edge: Edge, seed: Messages
     ) -> None:
         try:
-            again = self._seal(record).hand_over(edge.messages, record.notes, edge.view)
+            sealed = self._seal(record)
+            if type(record) is HandoffRecord and record.back:
+                again = sealed.back(edge.messages)
+            else:
+                again = sealed.hand_over(edge.messages, record.notes, edge.view)
         except FilterNotRunnable as error:
             self.not_runnable.append(NotRunnable(*at, error.missing))
         except FilterError as error:
+            self.run_again += 1
             self.drifts.append(Drift(*at, record.step, "seed", problem=f"the filter fails now: {error}"))
         else:
+            self.run_again += 1
             if digest(again) != (record.edited or record.seed):
                 message, field, problem = _difference(seed, again) if record.edited is None else ("", "", _EDITED)
                 self.drifts.append(Drift(*at, record.step, "seed", message, field, problem))
@@ -239,6 +258,18 @@ class _Boundaries:
         return known
 
 
+def _is_sealed(record: HandoffRecord | SubagentRecord, edge: Edge, seed: Messages) -> bool:
+    """Whether the seal would let a seed pass that a hook gave: it was sealed once more before it crossed."""
+    try:
+        back = type(record) is HandoffRecord and record.back
+        again = _FULL.back(seed) if back else _FULL.hand_over(seed, (), edge.view)
+    except FilterError:
+        return False
+    return digest(again) == record.seed
+
+
+_FULL = seal(full())
+_UNSEALED = "it is said that a hook changed it, and no hook can hand over what the seal would not"
 _EDITED = "the filter gives other messages than those that a hook then changed"
 
 

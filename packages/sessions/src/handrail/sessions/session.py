@@ -1,7 +1,8 @@
 """A session: a conversation in a file, as the agents that go on with it see it."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -10,20 +11,20 @@ from handrail.filters.histories import History
 from handrail.filters.messages import Message
 from handrail.filters.sources import Clock, IdSource
 from handrail.filters.views import View
-from handrail.sessions.errors import DamagedSession, SessionChanged, SessionExists
-from handrail.sessions.exports import export
+from handrail.sessions.errors import DamagedSession, JournalFailed, SessionChanged, SessionConflict, SessionExists
+from handrail.sessions.exports import export, to_go_on_from
 from handrail.sessions.lines import ZEROS
-from handrail.sessions.paths import is_top
+from handrail.sessions.opening import nameable
+from handrail.sessions.paths import is_top, name_of
 from handrail.sessions.reader import Reading, read
 from handrail.sessions.records import (
     AgentRecord,
-    Footer,
     HandoffRecord,
-    Header,
     MessageRecord,
     ModelCallRecord,
     SessionRecord,
     ToolResultRecord,
+    TurnRecord,
     Usage,
     Writable,
 )
@@ -32,7 +33,7 @@ from handrail.sessions.views import Views, history_of
 from handrail.sessions.writer import Fsync, Journal, append_all
 
 # What says something of the session as a whole; most records do not.
-_NOTED = frozenset({HandoffRecord, ModelCallRecord, AgentRecord, SessionRecord})
+_NOTED = frozenset({HandoffRecord, ModelCallRecord, AgentRecord, SessionRecord, TurnRecord})
 
 
 class Session:
@@ -40,7 +41,8 @@ class Session:
 
     `fsync` is `always`, `turn` or `never` (see `Journal`), `lock_timeout` the seconds to wait for another writer.
     `append` writes records and leaves `views` alone: who appends keeps them, as the agent loop does, or calls
-    `reload`.
+    `reload`. Where the disk refuses a record, nothing more is written (`JournalFailed` again, as it would follow a gap)
+    until `reload` or `close`, or until another run begins; what is asked for then is what the file holds.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Session:
         )
         self._journal: Journal | None = None
         self._loaded: _Loaded | None = None
+        self._in_use = False
 
     @classmethod
     def open(
@@ -78,33 +81,48 @@ class Session:
     def continue_from(cls, sealed: str | os.PathLike[str], path: str | os.PathLike[str]) -> Self:
         """A session at a new path that goes on from a sealed copy: its records, and its head hash as `continues`.
 
-        Raises `SessionExists` where there is a file at the path, `DamagedSession` where the sealed copy is not whole.
+        Raises `OSError`, `NotASession`, `UnsupportedVersion` or `DamagedSession` where the sealed copy cannot be read
+        or is not whole, `SessionExists` where there is a file at the path, `JournalFailed` where none can be made. What
+        was begun does not stay.
         """
         reading = read(sealed)
         target, part = Path(path), Path(f"{os.fspath(path)}.part")
         if target.exists():
             raise SessionExists(target)
-        part.unlink(missing_ok=True)
-        kept = (record for record in reading.records() if not isinstance(record, Header | Footer))
-        with Journal.create(part, continues=reading.head, fsync="never") as journal:
-            append_all(journal, kept)
-            journal.sync()
-        part.rename(target)
+        try:
+            nameable(target)
+            part.unlink(missing_ok=True)
+            with Journal.create(part, continues=reading.head, fsync="never") as journal:
+                append_all(journal, to_go_on_from(reading))
+                journal.sync()
+            part.rename(target)
+        except OSError as error:
+            raise JournalFailed(target, None, error) from error
+        finally:
+            with suppress(OSError, ValueError):
+                part.unlink(missing_ok=True)
         return cls(target)
 
     def reload(self) -> None:
         """Read the file again."""
+        self._give_up_failed()
         self._loaded = self._load()
 
     def _load(self) -> "_Loaded":
-        exists = self.path.exists() and self.path.stat().st_size > 0
+        exists = self.path.exists() and (self.path.stat().st_size > 0 or not self.path.is_file())
         return _Loaded(read(self.path) if exists else None)
 
     @property
     def _state(self) -> "_Loaded":
+        if self._journal is not None and self._journal.failure is not None:
+            return self._load()  # the file alone: what the run that failed still holds of it follows a gap
         if self._loaded is None:
             self._loaded = self._load()
         return self._loaded
+
+    def _give_up_failed(self) -> None:
+        if self._journal is not None and self._journal.failure is not None:
+            self.close()
 
     @property
     def views(self) -> dict[str, View]:
@@ -133,8 +151,21 @@ class Session:
 
     @property
     def active_agent(self) -> str | None:
-        """The agent that the conversation was last handed to; None where there was no handoff."""
+        """The agent that goes on: the one the conversation was last handed to, else the one it began with; None before
+        anything was said."""
         return self._state.active
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """A run has this session for itself as long as the block lasts. Raises `SessionConflict` where another has."""
+        if self._in_use:
+            raise SessionConflict(self.path, 0.0, "another run in this program goes on with it")
+        self._give_up_failed()
+        self._in_use = True
+        try:
+            yield
+        finally:
+            self._in_use = False
 
     @property
     def torn(self) -> TornTail | None:
@@ -160,11 +191,15 @@ class Session:
         return history_of(views, agent)
 
     def append(self, *records: Writable) -> None:
-        """Writes records as one batch. Raises `SessionConflict`, `SealedSession` or `JournalFailed`."""
+        """Writes records as one batch. Raises `SessionConflict`, `SealedSession`, `NotASession` or `JournalFailed`."""
         journal = self._journal
         if journal is None:
             journal = self._begin()
-        journal.append(*records)
+        try:
+            journal.append(*records)
+        except JournalFailed:
+            self._loaded = None
+            raise
         if self._loaded is not None:
             for record in records:
                 if type(record) in _NOTED:
@@ -237,7 +272,9 @@ class _Loaded:
             case HandoffRecord():
                 self.handoffs.append(record)
                 if is_top(record.path):
-                    self.active = record.target
+                    self.active = record.active or record.target
+            case TurnRecord(path=path) | MessageRecord(path=path) if self.active is None and is_top(path):
+                self.active = name_of(path)
             case ModelCallRecord():
                 self.usage += record.usage
             case AgentRecord():

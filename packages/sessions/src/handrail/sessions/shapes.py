@@ -4,6 +4,8 @@ import json
 import re
 from typing import Any
 
+from handrail.filters.patterns import lazy
+
 _SHAPES: tuple[tuple[str, frozenset[str]], ...] = (
     ("a Handrail session, which needs no import", frozenset({"prev", "kind"})),
     ("a LangChain message list", frozenset({"additional_kwargs"})),
@@ -37,7 +39,7 @@ _RESPONSES_ITEMS = frozenset({"function_call", "function_call_output", "message"
 _ANTHROPIC_BLOCKS = frozenset(
     {"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use", "mcp_tool_use", "mcp_tool_result"}
 )
-_YAML = re.compile(r"[A-Za-z_][\w-]*:(\s|$)|---\s|- ")
+_YAML = lazy(r"[A-Za-z_][\w-]*:(\s|$)|---\s|- ")
 
 
 def recognise(value: Any) -> str | None:

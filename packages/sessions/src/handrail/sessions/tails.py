@@ -6,15 +6,17 @@ which not every record arrived.
 
 import json
 import os
-import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import BinaryIO
 
 import msgspec
 
+from handrail.filters.patterns import lazy
+
 BLOCK = 1 << 16
-_BATCH = re.compile(rb'\{"prev":"[0-9a-f]{64}","batch":(-?\d{1,9}),')
+_FOOTER = lazy(rb'\{"prev":"[0-9a-f]{64}","kind":"f')
+_BATCH = lazy(rb'\{"prev":"[0-9a-f]{64}","batch":(-?\d{1,9}),')
 
 
 class TornTail(msgspec.Struct, frozen=True):
@@ -40,24 +42,26 @@ class Tail(msgspec.Struct, frozen=True):
 
 
 def find_tail(file: BinaryIO) -> Tail:
-    """Looks at the end of the file, and no further back than its last batch."""
+    """Looks at the end of the file, and no further back than its last batch; holds one record at a time."""
     size = file.seek(0, os.SEEK_END)
     backwards = _backwards(file, size)
-    start, fragment = next(backwards, (0, b""))
-    kept = fragment.rstrip(b"\0")
-    if _is_record(kept):
-        return _whole_batch(file, size, Tail(start + len(kept), kept, False, _missing_newline(start, fragment, kept)))
+    start, _ = next(backwards, (0, 0))
+    written = _without_zeros(file, start, size)
+    kept = _record(file, start, written)
+    if kept:
+        return _whole_batch(file, size, Tail(written, kept, False, _missing_newline(written, size)))
     torn = None
-    if fragment:
-        problem = "a record that was not written to its end" if kept else "zero bytes where no record was written"
+    if size > start:
+        problem = (
+            "a record that was not written to its end" if written > start else "zero bytes where no record was written"
+        )
         torn = TornTail(start, size - start, problem)
-    _, last = next(backwards, (0, b""))
-    return _whole_batch(file, size, Tail(start, last, True, torn))
+    return _whole_batch(file, size, Tail(start, _read(file, *next(backwards, (0, 0))), True, torn))
 
 
-def _missing_newline(start: int, fragment: bytes, kept: bytes) -> TornTail:
-    problem = "the last record is whole but has no newline" + (", and zero bytes follow it" if kept != fragment else "")
-    return TornTail(start + len(kept), len(fragment) - len(kept), problem)
+def _missing_newline(written: int, size: int) -> TornTail:
+    zeros = ", and zero bytes follow it" if size > written else ""
+    return TornTail(written, size - written, f"the last record is whole but has no newline{zeros}")
 
 
 def _whole_batch(file: BinaryIO, size: int, tail: Tail) -> Tail:
@@ -67,12 +71,12 @@ def _whole_batch(file: BinaryIO, size: int, tail: Tail) -> Tail:
     # The last record is number -place after the first of its batch, or is that first itself.
     arrived = max(0, -place)
     lines = _backwards(file, tail.end - 1 if tail.terminated else tail.end)
-    start, first = next(islice(lines, arrived, None), (0, b""))
-    followers = batch_of(first)
+    start, end = next(islice(lines, arrived, None), (0, 0))
+    followers = batch_of(_read(file, start, min(end, start + BLOCK)))
     if followers <= arrived:
         return tail
     problem = f"only {arrived + 1} of the {followers + 1} records of a batch"
-    _, last = next(_backwards(file, start - 1), (0, b"")) if start else (0, b"")
+    last = _read(file, *next(_backwards(file, start - 1), (0, 0))) if start else b""
     return Tail(start, last, True, TornTail(start, size - start, problem))
 
 
@@ -82,24 +86,66 @@ def batch_of(line: bytes) -> int:
     return int(found[1]) if found else 0
 
 
+def _without_zeros(file: BinaryIO, start: int, end: int) -> int:
+    """Where the zero bytes begin that stand before byte `end`."""
+    while end > start:
+        block = _read(file, max(start, end - BLOCK), end)
+        kept = block.rstrip(b"\0")
+        end -= len(block) - len(kept)
+        if kept:
+            break
+    return end
+
+
+def _record(file: BinaryIO, start: int, end: int) -> bytes:
+    """What stands between two bytes, where it is a record; else nothing."""
+    # Of what cannot be a record only the ends are read: it may be of any length.
+    if _read(file, start, min(end, start + 1)) != b"{" or not _read(
+        file, max(start, end - BLOCK), end
+    ).rstrip().endswith(b"}"):
+        return b""
+    line = _read(file, start, end)
+    return line if _is_record(line) else b""
+
+
 def _is_record(line: bytes) -> bool:
     try:
-        return isinstance(json.loads(line, parse_int=str), dict)
-    except (ValueError, RecursionError):
-        return False
+        msgspec.json.decode(line, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError):
+        try:
+            return isinstance(json.loads(line, parse_int=str), dict)
+        except (ValueError, RecursionError):
+            return False
+    return True
 
 
-def _backwards(file: BinaryIO, end: int) -> Iterator[tuple[int, bytes]]:
-    """The pieces between newlines before byte `end`, last first, each with the offset of its first byte."""
-    pieces: list[bytes] = []
+def _read(file: BinaryIO, start: int, end: int) -> bytes:
+    file.seek(start)
+    return file.read(end - start)
+
+
+def _backwards(file: BinaryIO, end: int) -> Iterator[tuple[int, int]]:
+    """Where the pieces between newlines before byte `end` begin and end, last first."""
+    stop = end
     while end > 0:
         start = max(0, end - BLOCK)
-        file.seek(start)
-        block = file.read(end - start)
+        block = _read(file, start, end)
         while (newline := block.rfind(b"\n")) >= 0:
-            yield start + newline + 1, b"".join([block[newline + 1 :], *reversed(pieces)])
-            pieces.clear()
+            yield start + newline + 1, stop
+            stop = start + newline
             block = block[:newline]
-        pieces.append(block)
         end = start
-    yield 0, b"".join(reversed(pieces))
+    yield 0, stop
+
+
+def was_footer(line: bytes) -> bool:
+    """Whether a last line of an unknown kind has what only a footer has: it counts the records, or names the hash of
+    the line before it a second time."""
+    fields = json.loads(line, parse_int=str)
+    counts = fields.get("counts")
+    return fields.get("head", "") == fields.get("prev") or (isinstance(counts, dict) and "header" in counts)
+
+
+def footer_begins(file: BinaryIO, offset: int) -> bool:
+    """Whether what stands at this byte begins as a footer does."""
+    return _FOOTER.match(_read(file, offset, offset + BLOCK)) is not None

@@ -3,13 +3,19 @@
 from collections.abc import Iterable
 from typing import Self, get_args
 
+import msgspec
+
+from handrail.filters import Message
+from handrail.sessions.paths import is_top
 from handrail.sessions.records import (
     HandoffRecord,
     Known,
     MessageRecord,
     ModelCallRecord,
+    SessionRecord,
     ToolCallRecord,
     ToolResultRecord,
+    TurnRecord,
     Unknown,
     Usage,
     Writable,
@@ -22,10 +28,16 @@ def kind_of(record: Writable) -> str:
 
 
 _KINDS: dict[type, str] = {Unknown: ""} | {cls: str(cls.__struct_config__.tag) for cls in get_args(Known)}
+KINDS = frozenset(_KINDS.values()) - {""}
+"""The kinds of records that are known here."""
 
 
 class Tally:
-    """The records of a session by kind (all but the footer), and what model calls, handoffs and tools add up to."""
+    """The records of a session by kind (all but the footer), and what model calls, handoffs and tools add up to.
+
+    Of an imported session, which has no records of model and tool calls, each tool result counts as a call of its
+    tool, and the usage is that which the log told beside its messages. `errors` are failed tools and failed turns.
+    """
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
@@ -34,6 +46,9 @@ class Tally:
         self.handoffs: dict[tuple[str, str], int] = {}
         self.tools: dict[str, int] = {}
         self.errors = 0
+        self._imported = False
+        self._started: set[str] = set()
+        self._called: dict[str, str] = {}
 
     @classmethod
     def of(cls, records: Iterable[Writable]) -> Self:
@@ -56,15 +71,67 @@ class Tally:
         self.counts[kind] = self.counts.get(kind, 0) + 1
         match record:
             case MessageRecord() | ToolResultRecord():
-                role = record.message.role
-                self.roles[role] = self.roles.get(role, 0) + 1
-                self.errors += record.message.is_error
+                self._message(record.message)
             case ModelCallRecord():
                 self.usage += record.usage
             case ToolCallRecord():
-                self.tools[record.name] = self.tools.get(record.name, 0) + 1
+                self._tool(record.name)
+                if self._imported:
+                    self._started.add(record.call_id)
             case HandoffRecord():
                 edge = (record.source, record.target)
                 self.handoffs[edge] = self.handoffs.get(edge, 0) + 1
+            case TurnRecord(event="end", status="failed") if is_top(record.path):
+                self.errors += 1  # within a sub-agent it is the error of the tool that the sub-agent is
+            case SessionRecord(source=str()):
+                self._imported = True
+                self.usage += _told(record.beside)
             case _:
                 pass
+
+    def _message(self, message: Message) -> None:
+        self.roles[message.role] = self.roles.get(message.role, 0) + 1
+        self.errors += message.is_error
+        if not self._imported:
+            return
+        if message.role == "assistant":
+            self._called = {call.id: call.name for call in message.tool_calls if not call.transfer}
+        elif message.role == "tool" and message.call_id not in self._started:
+            name = message.name or self._called.get(message.call_id or "")
+            if name is not None and not name.startswith("transfer_to_"):
+                self._tool(name)
+        self._started.discard(message.call_id or "")
+
+    def _tool(self, name: str) -> None:
+        self.tools[name] = self.tools.get(name, 0) + 1
+
+
+class _Details(msgspec.Struct):
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+
+class _Told(msgspec.Struct):
+    prompt_tokens: int
+    completion_tokens: int
+    prompt_tokens_details: _Details | None = None
+    completion_tokens_details: _Details | None = None
+
+
+class _Answer(msgspec.Struct):
+    usage: _Told
+
+
+class _Log(msgspec.Struct):
+    response: _Answer
+
+
+def _told(beside: msgspec.Raw) -> Usage:
+    # A log of one request has the answer's usage beside the messages; a transcript of another shape tells none.
+    try:
+        told = msgspec.json.decode(beside, type=_Log).response.usage
+    except (msgspec.DecodeError, RecursionError):
+        return Usage()
+    before, after = told.prompt_tokens_details or _Details(), told.completion_tokens_details or _Details()
+    cached, reasoning = before.cached_tokens or 0, after.reasoning_tokens or 0
+    return Usage(told.prompt_tokens, told.completion_tokens, cached, reasoning, requests=1)

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from handrail.sessions.tails import TornTail
+from handrail.sessions.tally import KINDS
 
 State: TypeAlias = Literal["intact", "torn", "damaged", "tampered", "drifted", "not runnable"]
 
@@ -15,7 +16,8 @@ class Drift(msgspec.Struct, frozen=True):
 
     `handoff` counts the boundaries of the session from 1, `line` is that of its record, `step` the step of the run.
     `what` says what differs: the source's `view`, the `seed`, or the `record` itself, whose parts do not fit each
-    other. For a seed, `message` is the id of the first message that differs, and `field` which field of it.
+    other or those around them. For a seed, `message` is the id of the first message that differs, and `field` which
+    field of it. `handoff` is 0 where a boundary is missing.
     """
 
     handoff: int
@@ -29,9 +31,10 @@ class Drift(msgspec.Struct, frozen=True):
     problem: str = ""
 
     def __str__(self) -> str:
-        where = f"handoff {self.handoff} ({self.source} -> {self.target}), step {self.step}, line {self.line}"
-        which = f", message {self.message}" + (f", {self.field}" if self.field else "") if self.message else ""
-        return f"{where}: the {self.what}{which}: {self.problem}"
+        which = f"handoff {self.handoff} ({self.source} -> {self.target}), step {self.step}"
+        where = f"{which if self.handoff else f'a missing handoff of {self.source}'}, line {self.line}"
+        what = f", message {self.message}" + (f", {self.field}" if self.field else "") if self.message else ""
+        return f"{where}: the {self.what}{what}: {self.problem}"
 
 
 class NotRunnable(msgspec.Struct, frozen=True):
@@ -53,14 +56,20 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     `state` is the worst of it: `damaged` (`line` is no record), `tampered` (`line` was changed, or lines around it
     are missing), `drifted` (see `drifts`), `not runnable` (see `not_runnable`), `torn` (a crash left a torn end; the
     rest is whole), or `intact`. `sealed` says whether the file has its footer, `handoffs` how many boundaries were
-    checked, `counts` the records by kind (up to a broken line).
+    checked, `run_again` how many of their filters ran again, `edited` how many seeds a hook had changed, `counts` the
+    records by kind (up to a broken line), those of kinds that are not known here (`unknown`) too.
+    `head` is the hash of the last line, and empty where the chain of lines is broken: kept elsewhere, it tells later
+    whether the file still ends where it ended.
     """
 
     path: Path
     state: State
     sealed: bool
     counts: dict[str, int]
+    head: str = ""
     handoffs: int = 0
+    run_again: int = 0
+    edited: int = 0
     line: int | None = None
     problem: str = ""
     torn: TornTail | None = None
@@ -72,9 +81,28 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         """Whether nothing speaks against the session: intact, or torn by a crash at its end."""
         return self.state in ("intact", "torn")
 
+    @property
+    def unknown(self) -> dict[str, int]:
+        """How many records there are of each kind that is not known here: nothing is known of what they do."""
+        return {kind: count for kind, count in self.counts.items() if kind not in KINDS}
+
+    @property
+    def boundaries(self) -> str:
+        """How many boundaries were run again, in words; empty where there was none to run."""
+        if not self.handoffs:
+            return ""
+        of = "" if self.run_again == self.handoffs else f" of {self.handoffs}"
+        many = "boundary" if self.handoffs == 1 else "boundaries"
+        missing = f", {len(self.not_runnable)} not runnable" if self.not_runnable else ""
+        edited = f", {self.edited} changed by a hook" if self.edited else ""
+        return f"{self.run_again}{of} {many} run again{missing}{edited}"
+
     def __str__(self) -> str:
         seal = "sealed" if self.sealed else "not sealed"
         where = f" at line {self.line}" if self.line is not None else ""
         why = self.problem or (str(self.torn) if self.state == "torn" else "")
         lines = [f"{self.state}{where}, {seal}" + (f": {why}" if why else "")]
-        return "\n  ".join([*lines, *map(str, self.drifts), *map(str, self.not_runnable)])
+        end = [f"torn at its end: {self.torn}"] if self.torn is not None and self.state != "torn" else []
+        kinds = ", ".join([f"{kind} {count}" for kind, count in self.unknown.items()])
+        unknown = [f"records of kinds that are not known here: {kinds}"] if kinds else []
+        return "\n  ".join([*lines, *map(str, self.drifts), *map(str, self.not_runnable), *unknown, *end])

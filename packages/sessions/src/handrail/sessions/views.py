@@ -93,6 +93,16 @@ class Views:
         else:
             track.enter(seed)
 
+    def called(self, path: str, call_id: str | None) -> ToolCall | None:
+        """The call of this id that is waiting for its result in a view."""
+        track = self._tracks.get(path)
+        return track.waits_for(call_id or "") if track is not None else None
+
+    def scope(self, record: SubagentRecord) -> list[History]:
+        """The views within the call of a sub-agent."""
+        tracks = self._tracks.items()
+        return [track.now() for path, track in tracks if in_scope(path, record.path, record.call_id or "")]
+
     def _end_scope(self, record: SubagentRecord) -> None:
         for path in [path for path in self._tracks if in_scope(path, record.path, record.call_id or "")]:
             del self._tracks[path]
@@ -115,11 +125,12 @@ def history_of(views: Mapping[str, View], agent: str | None) -> History:
 class _Track:
     """One view, and the response whose calls are being answered."""
 
-    __slots__ = ("_history", "_results", "_said", "_shown", "_waiting", "removed")
+    __slots__ = ("_calls", "_history", "_results", "_said", "_shown", "_waiting", "removed")
 
     def __init__(self, history: History) -> None:
         self.removed: frozenset[str] = frozenset()
         self._history = history
+        self._calls: tuple[ToolCall, ...] = ()
         self._said: list[Message] = []
         self._results: list[Message | None] = []
         self._shown: tuple[History, list[Message]] | None = None
@@ -166,9 +177,15 @@ class _Track:
             self._open(calls)
 
     def _open(self, calls: tuple[ToolCall, ...]) -> None:
+        self._calls = calls
         self._results = [None] * len(calls)
         for place in range(len(calls) - 1, -1, -1):
             self._waiting.setdefault(calls[place].id, []).append(place)
+
+    def waits_for(self, call_id: str) -> ToolCall | None:
+        """The call of this id that has no result yet."""
+        places = self._waiting.get(call_id)
+        return self._calls[places[-1]] if places else None
 
     def answer(self, message: Message) -> None:
         """The result of one call; one that nothing waits for stands where it came."""

@@ -5,8 +5,8 @@ cuts. The file is locked while it is open here, and whole at every moment but th
 """
 
 import os
-import time
 from collections.abc import Iterable
+from contextlib import nullcontext, suppress
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -14,23 +14,21 @@ from types import TracebackType
 from typing import Literal, Self, TypeAlias
 
 from handrail.filters.sources import Clock, IdSource
-from handrail.sessions.codec import decode, encode, unchained
+from handrail.sessions.codec import decode_sound, encode, unchained
 from handrail.sessions.errors import (
     DamagedSession,
     JournalClosed,
     JournalFailed,
     SealedSession,
-    SessionConflict,
     SessionExists,
 )
-from handrail.sessions.headers import read_header, refuse_foreign
+from handrail.sessions.headers import new_header, read_header, refuse_endless, refuse_foreign
 from handrail.sessions.lines import ZEROS, chained, each_line, link
-from handrail.sessions.records import FORMAT, VERSION, Footer, Header, Unknown, Writable
+from handrail.sessions.opening import FLAGS, lock, nameable, refuse_irregular, sync_folder
+from handrail.sessions.records import Footer, Header, Unknown, Writable
 from handrail.sessions.tails import Tail, TornTail, find_tail
 
 Fsync: TypeAlias = Literal["always", "turn", "never"]
-WRITER = "handrail 0.1"
-_POLL = 0.01
 _BATCH = 512
 _sync = getattr(os, "fdatasync", os.fsync)
 
@@ -39,7 +37,8 @@ class Journal:
     """A session file open for writing; made by `Journal.open` or `Journal.create`, and a context manager.
 
     `head` is the hash of the last line and `opened_at` what it was when the file was opened; `recovered` says
-    what was wrong with the end of the file then.
+    what was wrong with the end of the file then. `failure` is what the disk said when it refused a record: from then on
+    the journal takes no record more, as it would follow a gap; open the file again to go on.
     """
 
     def __init__(self, path: Path, file: int, fsync: Fsync) -> None:
@@ -47,6 +46,7 @@ class Journal:
         self.fsync: Fsync = fsync
         self.head = self.opened_at = ZEROS
         self.recovered: TornTail | None = None
+        self.failure: OSError | None = None
         self._file = file
         self._end = 0
         self._writing: tuple[str, int] | None = None
@@ -65,14 +65,14 @@ class Journal:
         """The journal at this path, made where there is none; a torn tail is cut and reported in `recovered`.
 
         `lock_timeout` is how many seconds to wait for another writer; `clock` and `ids` give time and id to a file
-        that is made. Raises `SessionConflict`, `SealedSession`, `NotASession`, `UnsupportedVersion`, `DamagedSession`
-        or `JournalFailed`.
+        that is made. Raises `SessionConflict`, `SealedSession`, `NotASession`, `UnsupportedVersion`, `DamagedSession`,
+        `HeaderTooLong` or `JournalFailed`.
         """
         journal = cls._locked(Path(path), fsync, lock_timeout, os.O_CREAT)
         try:
             journal._take_up()
             if not journal._end:
-                journal._begin(None, clock, ids)
+                journal._begin(new_header(journal.path, None, clock, ids))
         except BaseException:
             journal.close()
             raise
@@ -90,11 +90,12 @@ class Journal:
     ) -> Self:
         """A new journal; `continues` is the head hash of the sealed session that it goes on from.
 
-        Raises `SessionExists` where there is a file, `JournalFailed` where it cannot be made.
+        Raises `SessionExists` where there is a file, `HeaderTooLong`, or `JournalFailed` where it cannot be made.
         """
+        header = new_header(Path(path), continues, clock, ids)
         journal = cls._locked(Path(path), fsync, 0.0, os.O_CREAT | os.O_EXCL)
         try:
-            journal._begin(continues, clock, ids)
+            journal._begin(header)
         except BaseException:
             journal.close()
             raise
@@ -103,13 +104,14 @@ class Journal:
     @classmethod
     def _locked(cls, path: Path, fsync: Fsync, timeout: float, flags: int) -> Self:
         try:
-            file = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | flags, 0o600)
+            file = os.open(nameable(path), os.O_RDWR | FLAGS | flags, 0o600)
         except FileExistsError:
             raise SessionExists(path) from None
         except OSError as error:
             raise JournalFailed(path, None, error) from error
         try:
-            _lock(file, path, timeout)
+            refuse_irregular(path, file)
+            lock(file, path, timeout)
         except BaseException:
             os.close(file)
             raise
@@ -117,6 +119,7 @@ class Journal:
 
     def _take_up(self) -> None:
         with open(self._file, "rb", closefd=False) as file:
+            refuse_endless(self.path, file)
             tail = find_tail(file)
             if tail.end:
                 read_header(self.path, file)
@@ -137,36 +140,26 @@ class Journal:
 
     def _last(self, tail: Tail) -> Writable:
         try:
-            return decode(tail.last)
+            return decode_sound(tail.last)
         except ValueError as error:
             with open(self._file, "rb", closefd=False) as file:
                 number = sum(1 for _ in each_line(file, tail.end))
             raise DamagedSession(self.path, number, f"{error}; it has its newline, so no crash left it") from None
 
-    def _begin(self, continues: str | None, clock: Clock | None, ids: IdSource | None) -> None:
-        identity = ids.next() if ids is not None else os.urandom(16).hex()
-        now = (clock or Clock())()
-        self.append(
-            Header(
-                format=FORMAT,
-                version=VERSION,
-                id=identity,
-                created_at=now,
-                draft=True,
-                writer=WRITER,
-                continues=continues,
-            )
-        )
+    def _begin(self, header: Header) -> None:
+        self.append(header)
         if self.fsync != "never":
             self.sync()
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
 
     def append(self, *records: Writable) -> None:
         """Writes the records as one batch: after a crash all of them are there, or none.
 
-        Raises `JournalFailed` where the disk refuses; the file then ends where it ended before.
+        Raises `JournalFailed` where the disk refuses; the file then ends where it ended before, and every record after
+        is refused too.
         """
         if self._writing is not None:
+            self._refuse_gap()
             self._settle()
         head = self.head
         if len(records) == 1:
@@ -204,8 +197,18 @@ class Journal:
         try:
             self._settle()
         except OSError as worse:
-            raise JournalFailed(self.path, self._end, worse) from error
-        raise JournalFailed(self.path, self._end, error) from error
+            error = worse
+        raise self._failed(error) from error
+
+    def _failed(self, error: OSError) -> JournalFailed:
+        self.failure = error
+        # What is unsettled is looked at before the next write, which keeps the look at `failure` off the hot path.
+        self._writing = self._writing or (self.head, self._end)
+        return JournalFailed(self.path, self._end, error)
+
+    def _refuse_gap(self) -> None:
+        if self.failure is not None:
+            raise JournalFailed(self.path, self._end, self.failure)
 
     def _settle(self) -> None:
         # A write that failed or was interrupted (by Ctrl-C) has left all of its bytes, or has to leave none.
@@ -220,22 +223,26 @@ class Journal:
         self._writing = None
 
     def sync(self) -> None:
-        """Waits until everything written is on the disk, whatever the policy. Raises `JournalFailed`."""
+        """Waits until everything written is on the disk, whatever the policy. Raises `JournalFailed`, also where a
+        record was refused before."""
+        self._refuse_gap()
         self._settle()
         if self._unsynced:
             try:
                 _sync(self._file)
             except OSError as error:
-                raise JournalFailed(self.path, self._end, error) from error
+                raise self._failed(error) from error
             self._unsynced = False
 
     def turn_end(self) -> None:
-        """A turn has ended: synced, unless the policy is `never`."""
-        if self.fsync != "never":
+        """A turn has ended: synced, unless the policy is `never`. A failure that was told before is not told again."""
+        if self.fsync != "never" and self.failure is None:
             self.sync()
 
     def before_effect(self) -> None:
-        """Something outside is about to happen that the records speak of: synced, unless the policy is `never`."""
+        """Something outside is about to happen that the records speak of: synced, unless the policy is `never`. Raises
+        `JournalFailed`, also where a record was refused before."""
+        self._refuse_gap()
         if self.fsync != "never":
             self.sync()
 
@@ -250,7 +257,8 @@ class Journal:
             return
         file = self._file
         try:
-            self._settle()
+            with suppress(OSError) if self.failure is not None else nullcontext():
+                self._settle()
             self.turn_end()
         finally:
             self._file = -1
@@ -276,27 +284,3 @@ def _body(record: Writable) -> bytes:
     if type(record) is Unknown or record.prev or record.batch:
         record = unchained(record)
     return encode(record)
-
-
-def _lock(file: int, path: Path, timeout: float) -> None:
-    # A lock of the open file, not of the process: a second writer in this process is refused as well.
-    import fcntl
-
-    until = time.monotonic() + timeout
-    while True:
-        try:
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            left = until - time.monotonic()
-            if left <= 0:
-                raise SessionConflict(path, timeout) from None
-            time.sleep(min(_POLL, left))
-
-
-def _sync_folder(folder: Path) -> None:
-    # A new file survives a power cut only when the folder that names it does.
-    file = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)

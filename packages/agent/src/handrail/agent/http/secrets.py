@@ -1,13 +1,12 @@
 """Values that are sent and never shown."""
 
 from typing import NoReturn
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
 from handrail.agent.errors import BuildError
-
-# Shorter values are words such as `true`, which errors may well hold.
-_TELLING = 6
+from handrail.agent.http.hiding import TELLING, hide
 
 
 class Secret:
@@ -30,8 +29,13 @@ class Secret:
         return f"{self._scheme} {self._value}" if self._scheme else self._value
 
     def hide(self, text: str) -> str:
-        """The text with `***` wherever the value stood in it."""
-        return text.replace(self._value, "***") if len(self._value) >= _TELLING else text
+        """The text with `***` wherever the value stood in it: as it is, wrapped, or with the escapes of JSON and URLs;
+        also where only its beginning is left at the text's end. Hide first, and shorten then."""
+        # Of `Bearer abc` the second word alone tells it all.
+        for value in dict.fromkeys([self._value, self._value.rpartition(" ")[2]]):
+            if len(value) >= TELLING:
+                text = hide(text, value)
+        return text
 
     def __repr__(self) -> str:
         return "Secret(***)"
@@ -44,6 +48,12 @@ class Secret:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a secret is not written down; give the key anew where it is needed")
+
+
+def in_query(url: str) -> tuple[Secret, ...]:
+    """The values in a URL's query: any may be a key."""
+    values = [value or name for name, value in parse_qsl(urlsplit(url).query, keep_blank_values=True)]
+    return tuple([Secret(value, "base_url") for value in values if value.isascii() and value.isprintable()])
 
 
 class Where(msgspec.Struct, frozen=True):

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Mapping
 from contextlib import aclosing
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -12,7 +13,7 @@ import msgspec
 from handrail.agent.errors import BuildError, InvalidResponse, ModelError, ModelTimeout, ModelUnavailable, StreamBroken
 from handrail.agent.http.failures import Told, refusal, told, unreadable
 from handrail.agent.http.retries import Retries, asked_wait
-from handrail.agent.http.secrets import Secret, Where
+from handrail.agent.http.secrets import Secret, Where, in_query
 
 if TYPE_CHECKING:
     import ssl
@@ -51,7 +52,8 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 class Service:
     """An address with its headers and timeouts, and a client for each event loop that it is used from.
 
-    `name` is its name in errors, which show neither a header's value nor anything of a request.
+    `name` is its name in errors, which show neither a header's value nor anything of a request. What stands in the
+    query of `url` is shown neither there nor in the client's log.
     """
 
     def __init__(
@@ -63,7 +65,7 @@ class Service:
         retries: Retries,
         transport: "httpx.AsyncBaseTransport | None" = None,
     ) -> None:
-        self.where = Where(name, tuple(headers.values()))
+        self.where = Where(name, (*headers.values(), *in_query(url)))
         self.url = url
         self.retries = retries
         self._headers = dict(headers)
@@ -127,6 +129,8 @@ class Service:
     async def _begin(self, body: bytes, deadline: float | None) -> "httpx.Response":
         client = self._client()
         request = client.build_request("POST", self.url, content=body)
+        if request.url.query:
+            request.url = _quiet()(request.url)
         return await self._within(deadline, client.send(request, stream=True), ModelUnavailable)
 
     async def _within(self, deadline: float | None, due: Awaitable[_Value], broken: type[ModelError]) -> _Value:
@@ -200,6 +204,21 @@ class Service:
         return request
 
 
+@cache
+def _quiet() -> "type[httpx.URL]":
+    """Addresses whose query is sent but not written out: the client writes each into its log."""
+    import httpx
+
+    class Quiet(httpx.URL):
+        def __str__(self) -> str:
+            return shown(super().__str__())
+
+        def __repr__(self) -> str:
+            return f"URL({str(self)!r})"
+
+    return Quiet
+
+
 async def finish(events: AsyncGenerator[Event, None]) -> None:
     """Reads what is left of a stream whose last event has come, so that its connection can serve again."""
     try:
@@ -212,7 +231,9 @@ async def finish(events: AsyncGenerator[Event, None]) -> None:
 
 def address(base_url: str, path: str) -> str:
     """The address of a path below a service's base address, whose query stays. Raises `BuildError`."""
-    parts = urlsplit(base_url.strip())
+    parts = _split(base_url)
+    if parts is None:
+        raise BuildError("base_url is no address: it cannot be taken apart; it must read as in http://host:port/path")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise BuildError(f"base_url must begin with http:// or https:// and name a host; it is {shown(base_url)!r}")
     if "@" in parts.netloc:
@@ -222,6 +243,17 @@ def address(base_url: str, path: str) -> str:
 
 def shown(base_url: str) -> str:
     """A base address as it may be shown: without a user, a password or a query, which may hold a key."""
-    parts = urlsplit(base_url.strip())
+    parts = _split(base_url)
+    if parts is None:
+        return "an address that cannot be read"
     host = parts.netloc.rpartition("@")[2]
     return parts._replace(netloc=host, path=parts.path.rstrip("/"), query="", fragment="").geturl()
+
+
+def _split(url: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(url.strip())
+        # What is no number is found when the port is asked for.
+        return parts if parts.port is None or parts.port >= 0 else None
+    except ValueError:
+        return None

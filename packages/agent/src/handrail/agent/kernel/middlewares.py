@@ -22,7 +22,7 @@ CallTool: TypeAlias = Callable[[ToolRequest], Awaitable[ToolResponse]]
 CallHandoff: TypeAlias = Callable[[HandoffRequest], Awaitable[HandoffResponse]]
 
 HOOKS = ("around_turn", "around_chat", "around_tool", "around_handoff")
-_HOOK_LIKE = ("around_", "before_", "after_", "wrap_", "on_")
+_HOOK_LIKE = ("around_", "before_", "after_", "wrap_", "on_", "token_transform")
 
 
 class Middleware:

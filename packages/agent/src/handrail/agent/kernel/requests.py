@@ -1,6 +1,6 @@
 """What the five chains carry: one request and one response a chain, all of them frozen values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
@@ -84,12 +84,14 @@ class ToolRequest(Request, frozen=True, kw_only=True):
 
 
 class ToolResponse(msgspec.Struct, frozen=True):
-    """What a tool gave: its value, and the text or parts that the model is shown in its place (`content`)."""
+    """What a tool gave: its value, the text or parts that the model is shown in its place (`content`), and a label
+    for it beside the tool's own (`sensitivity`)."""
 
     value: Any = None
     content: Any = None
     is_error: bool = False
     error_class: str = ""
+    sensitivity: str | None = None
 
     def replace(self, **changes: Any) -> "ToolResponse":
         """The same response with these fields changed; an unknown field is a `TypeError`."""
@@ -111,10 +113,15 @@ class HandoffRequest(Request, frozen=True, kw_only=True):
 
 
 class HandoffResponse(msgspec.Struct, frozen=True):
-    """What crossed: the seed of the next agent, and where somebody asked for it, a report."""
+    """What crossed: the seed of the next agent, and a report of what the filter did, worked out when asked."""
 
     seed: Messages
-    report: Report | None = None
+    explain: Callable[[], Report] | None = None
+
+    @property
+    def report(self) -> Report | None:
+        """What each step of the filter dropped, changed and added; None for a seed that a hook made by itself."""
+        return self.explain() if self.explain is not None else None
 
     def replace(self, **changes: Any) -> "HandoffResponse":
         """The same response with these fields changed; an unknown field is a `TypeError`."""

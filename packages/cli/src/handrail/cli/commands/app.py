@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from handrail.cli.commands import demo, export, filter, imports, run, stats, verify
+from handrail.cli.commands import audit, demo, export, filter, graph, imports, run, stats, verify
 from handrail.cli.screens import say
 
 _ABOUT = "Run several agents together, and know exactly what crosses between them."
@@ -22,7 +22,19 @@ def app() -> Any:
     made.command("export")(export.command)
     made.command("verify")(verify.command)
     made.command("stats")(stats.command)
-    return get_command(made)
+    made.command("audit")(audit.command)
+    made.command("graph")(graph.command)
+    command = get_command(made)
+    for each in (command, *getattr(command, "commands", {}).values()):
+        _plain_flags(each)
+    return command
+
+
+def _plain_flags(command: Any) -> None:
+    # A flag takes no value, so that its help names none.
+    for option in command.get_params(command.context_class(command)):
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
 
 
 def _show_version(wanted: bool) -> None:

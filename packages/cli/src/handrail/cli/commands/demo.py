@@ -1,5 +1,7 @@
 """`handrail demo`: a support desk of three agents, on what a person types or pipes in."""
 
+import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ import typer
 from handrail.cli.errors import UnfitInput
 from handrail.cli.exits import FAILED, OK, one_line
 from handrail.cli.screens import aside, say
+from handrail.cli.sources import place_for
 
 if TYPE_CHECKING:
     from handrail.agent import Agent, Model
@@ -38,7 +41,9 @@ def command(
 
     witness = Witness()
     desk = support_desk(_find_model(model, base_url), [witness])
-    path = session if session is not None else Path(tempfile.mkdtemp(prefix="handrail-")) / "desk.session.jsonl"
+    path = (
+        place_for(session) if session is not None else Path(tempfile.mkdtemp(prefix="handrail-")) / "desk.session.jsonl"
+    )
     say(WELCOME)
     say(f"Session file: {path}\n", style="dim")
     try:
@@ -46,9 +51,11 @@ def command(
             opened.append()  # so that a file which cannot be written to is told before anybody types
             answered = _talk(desk, opened, witness)
     except KeyboardInterrupt:
-        _closing(path)
+        if sys.stdin.isatty():
+            say()  # the line that was being typed
+        _closing(path, kept=session is not None)
         raise
-    raise typer.Exit(OK if _closing(path) and answered else FAILED)
+    raise typer.Exit(OK if _closing(path, kept=session is not None) and answered else FAILED)
 
 
 def _find_model(model: str, base_url: str) -> "Model | None":
@@ -122,12 +129,33 @@ def _lines() -> Iterator[str]:
             yield line
 
 
-def _closing(path: Path) -> bool:
-    from handrail.sessions import verify
+def _closing(path: Path, *, kept: bool) -> bool:
+    from handrail.sessions import Session, verify
 
+    views = Session(path).views
+    if not views and not kept:
+        shutil.rmtree(path.parent)
+        say("Nothing was said, so no session is kept.")
+        return True
     verdict = verify(path)
-    say(f"Verified: {verdict} ({verdict.handoffs} boundaries run again).")
+    again = f" ({verdict.boundaries})" if verdict.boundaries else ""
+    say(f"Verified: {verdict}{again}.")
+    if not views:
+        say(f"Nothing was said; {path} holds no message yet.")
+        return verdict.ok
+    command, name = _this_command(), shlex.quote(str(path))
     say(f"The session is in {path}. To look at it:")
-    say(f"  handrail stats {path}")
-    say(f'  handrail filter {path} --agent triage --filter "last_n(4) | strip_tool_calls" --explain')
+    say(f"  {command} stats {name}")
+    say(f'  {command} filter {name} --agent triage --filter "last_n(4) | strip_tool_calls" --explain')
     return verdict.ok
+
+
+def _this_command() -> str:
+    """How to run this command from a shell of the same folder: its name, where the shell finds it by that."""
+    if shutil.which("handrail"):
+        return "handrail"
+    beside = Path(sys.executable).with_name("handrail")
+    if not beside.exists():
+        return f"{shlex.quote(sys.executable)} -m handrail.cli"
+    here = Path.cwd()
+    return shlex.quote(str(beside.relative_to(here) if beside.is_relative_to(here) else beside))

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from handrail.cli.errors import UnfitInput
+from handrail.cli.modules import Modules, import_modules
 from handrail.cli.screens import aside, progress_bar, say, say_json
-from handrail.cli.sources import new_name, on_disk, write_new
+from handrail.cli.sources import new_name, on_disk, place_for, write_new
 
 
 def command(
@@ -18,9 +19,13 @@ def command(
     ] = None,
     to: Annotated[str | None, typer.Option(help="A foreign format: openai-chat.")] = None,
     agent: Annotated[str | None, typer.Option(help="With --to: one agent's view, and not all that was said.")] = None,
+    modules: Modules = None,
     as_json: Annotated[bool, typer.Option("--json", help="Say as JSON what was written, and what was lost.")] = False,
 ) -> None:
     """Make a sealed copy of a session, which has a footer that counts and closes it."""
+    import_modules(modules)
+    if out is not None:
+        place_for(out)
     with on_disk(file) as path:
         if to is not None:
             _foreign(file, path, out, to, agent, as_json)

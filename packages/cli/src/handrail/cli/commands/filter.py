@@ -4,11 +4,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from handrail.cli.screens import say, say_json
+from handrail.cli.errors import UnfitInput
+from handrail.cli.exits import FAILED, OK
+from handrail.cli.modules import Modules, import_modules
+from handrail.cli.reporting import counted, full_report, shown
+from handrail.cli.screens import aside, say, say_json
 from handrail.cli.sources import on_disk
 
 if TYPE_CHECKING:
-    from handrail.filters import Filter, Message, Report
+    from handrail.cli.recorded import Replayed
+    from handrail.filters import Filter, Report
     from handrail.filters.messages import Messages
 
 
@@ -18,63 +23,119 @@ def command(
         typer.Argument(metavar="FILE", help="A Handrail session or an OpenAI chat transcript; - is standard input."),
     ],
     filter: Annotated[
-        str, typer.Option("--filter", help="The filter, such as: last_n(10) | strip_tool_calls")
-    ] = "default_handoff_filter",
+        str | None,
+        typer.Option(
+            "--filter",
+            show_default="the default filter, or with --from and --to the recorded one",
+            help="The filter, such as: last_n(10) | strip_tool_calls",
+        ),
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="AGENT", help="The session's recorded handoffs from this agent.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--to", metavar="AGENT", help="The session's recorded handoffs to this agent.")
+    ] = None,
     agent: Annotated[str | None, typer.Option(help="Whose view of a session; the active agent's if not given.")] = None,
     pick: Annotated[int | None, typer.Option(help="Which transcript of a file of several, from 1.")] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what each step did to which message, and why.")
     ] = False,
+    counter: Annotated[
+        str | None, typer.Option("--counter", help="What counts tokens: o200k_base, cl100k_base, estimate@1.")
+    ] = None,
+    reason: Annotated[
+        str, typer.Option(metavar="TEXT", help="The handoff's reason, which crosses where no user message is left.")
+    ] = "",
+    full: Annotated[bool, typer.Option("--full", help="Show system prompts whole.")] = False,
+    modules: Modules = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the messages (and the report) as JSON.")] = False,
 ) -> None:
-    """Show what would cross a handoff: the filter, sealed, with no call and no note."""
+    """Show what would cross a handoff: the filter, sealed, with no call."""
+    from handrail.cli.explaining import say_report
     from handrail.cli.transcripts import find_messages
-    from handrail.filters import edge_history, parse, seal
+    from handrail.filters import Note, NothingToHandOver, edge_history, parse, seal
+    from handrail.filters.tokens import best_counter
 
-    chosen = parse(filter)
+    import_modules(modules)
+    counter = (counter or best_counter()) if explain else None
+    if source is not None or target is not None:
+        if agent is not None or pick is not None or reason:
+            raise UnfitInput("--from and --to take what was recorded; leave --agent, --pick and --reason out")
+        _recorded(file, filter, source, target, counter, explain=explain, full=full, as_json=as_json)
+    chosen = parse("default_handoff_filter" if filter is None else filter)
+    notes = (Note("reason", reason),) if reason else ()
+    crossing: Messages = ()
+    failure: NothingToHandOver | None = None
     with on_disk(file) as path:
         found = find_messages(path, file, agent, pick)
         history = edge_history(found.messages, kind="handoff").messages
-        crossing = seal(chosen).hand_over(history)
-        report = full_report(chosen, history, crossing) if explain else None
+        try:
+            crossing = seal(chosen).hand_over(history, notes)
+        except NothingToHandOver as error:
+            if not explain:
+                raise
+            failure = error
+        report = full_report(chosen, history, notes, counter) if explain else None
     if as_json:
         say_json(_described(file, found.which, chosen, history, crossing, report))
-        return
-    say(f"{file}: {len(crossing)} of {len(history)} messages in {found.which} would cross {chosen!r}", style="bold")
-    if report is not None:
-        say(f"\n{report}\n")
-    for message in crossing:
-        say(shown(message))
+    else:
+        crosses = f"{counted(len(crossing), 'message')} would cross {chosen!r}"
+        say(f"{file}: {crosses}; {found.which} holds {len(history)}", style="bold")
+        if report is not None:
+            say_report(report, history, counter)
+        for message in crossing:
+            say(shown(message, full=full))
+    if failure is not None:
+        raise failure
 
 
-def full_report(filter: "Filter", history: "Messages", crossing: "Messages") -> "Report":
-    """What each step of the filter did, and after them what the seal did."""
-    from handrail.filters import Report
-    from handrail.filters.reports import compare
+def _recorded(
+    file: str,
+    filter: str | None,
+    source: str | None,
+    target: str | None,
+    counter: str | None,
+    *,
+    explain: bool,
+    full: bool,
+    as_json: bool,
+) -> None:
+    from handrail.cli.explaining import say_report
+    from handrail.cli.recorded import replayed
+    from handrail.filters import parse
 
-    report = filter.explain(history)
-    after: Messages = history
-    for step in filter.flat:
-        after = step(after)
-    sealed = compare("seal", after, crossing, lambda _: "it breaks the transcript laws, or is reasoning")
-    return Report((*report.steps, sealed)) if sealed.changes else report
-
-
-def shown(message: "Message") -> str:
-    """A whole message for a person to read."""
-    from handrail.cli.telling import called
-
-    who = {"tool": f"result of {message.name or message.call_id}", "system": "system"}.get(message.role, message.role)
-    speaker = f" ({message.agent})" if message.agent and message.agent != message.role else ""
-    lines = [message.text] if message.text else []
-    lines += [f"-> {called(call)}" for call in message.tool_calls]
-    others = [type(part).__name__.lower() for part in message.content]
-    lines += [f"[{kind}]" for kind in others if kind not in ("text", "toolcall")]
-    return f"{who}{speaker}: " + "\n  ".join("\n".join(lines).splitlines())
+    chosen = parse(filter) if filter is not None else None
+    failed = False
+    with on_disk(file) as path:
+        for found in replayed(path, file, source, target, chosen, explain=explain, counter=counter):
+            failed = failed or bool(found.problem)
+            if as_json:
+                say_json(
+                    _described(file, found.which, found.filter, found.history, found.crossing, found.report, found)
+                )
+                continue
+            crosses = f"{counted(len(found.crossing), 'message')} of {len(found.history)}"
+            crosses = f"{crosses} {'crossed' if found.recorded else 'would cross'} {found.filter!r}"
+            say(f"{found.which}: {crosses}", style="bold")
+            if found.report is not None:
+                say_report(found.report, found.history, counter)
+            for message in found.crossing:
+                say(shown(message, full=full))
+            if found.problem:
+                aside(f"handrail: {found.which}: {found.problem}")
+            say()
+    raise typer.Exit(FAILED if failed else OK)
 
 
 def _described(
-    file: str, which: str, filter: "Filter", before: "Messages", after: "Messages", report: "Report | None"
+    file: str,
+    which: str,
+    filter: "Filter",
+    before: "Messages",
+    after: "Messages",
+    report: "Report | None",
+    found: "Replayed | None" = None,
 ) -> dict[str, Any]:
     from handrail.filters import seal
 
@@ -88,4 +149,16 @@ def _described(
     }
     if report is not None:
         described["report"] = report
+    if found is not None:
+        boundary = found.boundary
+        described |= {
+            "handoff": boundary.number,
+            "line": boundary.line,
+            "step": boundary.record.step,
+            "kind": boundary.kind,
+            "from": boundary.source,
+            "to": boundary.target,
+            "recorded": found.recorded,
+            "problem": found.problem,
+        }
     return described

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from handrail.cli.errors import UnfitInput
+from handrail.cli.reporting import counted
 from handrail.cli.screens import say, say_json
-from handrail.cli.sources import new_name, on_disk
+from handrail.cli.sources import new_name, on_disk, place_for
 
 if TYPE_CHECKING:
     from handrail.sessions import SessionRecord
@@ -33,14 +34,14 @@ def command(
             raise UnfitInput(f"{file}: is a Handrail session already; export makes a sealed copy of it")
         several = len(parse_file(path)[1]) != 1
         target = out if out is not None else new_name(file, "" if several else ".session.jsonl")
-        written = import_file(path, target, agent=agent)
+        written = import_file(path, place_for(target), agent=agent)
     for each in written:
         session = Session(each)
         described = _described(each, len(session.log), session.about)
         if as_json:
             say_json(described)
             continue
-        say(f"{each}: {described['messages']} messages")
+        say(f"{each}: {counted(described['messages'], 'message')}")
         for loss in described["losses"]:
             say(f"  not kept as it was: {loss}")
         for breach in described["breaches"]:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from handrail.cli.errors import UnfitInput
+from handrail.cli.modules import Modules, import_modules
 from handrail.cli.screens import aside, say_json
+from handrail.cli.sources import place_for
 
 if TYPE_CHECKING:
     from handrail.agent import Agent, RunResult
@@ -17,10 +19,14 @@ def command(
     agent: Annotated[str, typer.Argument(metavar="MODULE:AGENT", help="Where it is; modules of this folder too.")],
     input: Annotated[str, typer.Argument(metavar="INPUT", help="What to say to it; - reads it from standard input.")],
     session: Annotated[Path | None, typer.Option(help="The session file to write, or to go on with.")] = None,
+    continue_from: Annotated[
+        Path | None, typer.Option("--continue-from", help="A sealed copy from which the new file --session goes on.")
+    ] = None,
     start: Annotated[
         Literal["active", "self"],
         typer.Option(help="`active` goes on with the agent that a session was handed to, `self` with this one."),
     ] = "active",
+    modules: Modules = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON once the run has ended.")] = False,
 ) -> None:
     """Run an agent: its words stream to standard output, tools and handoffs are told on standard error."""
@@ -31,13 +37,26 @@ def command(
     text = sys.stdin.read() if input == "-" else input
     if not text.strip():
         raise UnfitInput("there is nothing to say to the agent; pass a text, or - to read one from standard input")
+    import_modules(modules)
     found = find_agent(agent)
+    if session is not None:
+        place_for(session)
+    if continue_from is not None:
+        _continue(continue_from, session)
     with asyncio.Runner() as runner:
         result = runner.run(_run(found, text, session, start, quiet=as_json))
     if as_json:
         say_json(_described(result, session))
     elif session is not None:
         aside(f"The session is in {session}")
+
+
+def _continue(sealed: Path, session: Path | None) -> None:
+    from handrail.sessions import Session
+
+    if session is None:
+        raise UnfitInput("--continue-from begins a new file; say with --session which")
+    Session.continue_from(sealed, session).close()
 
 
 async def _run(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from handrail.cli.reporting import counted
 from handrail.cli.screens import progress_bar, say, say_json
 from handrail.cli.sources import on_disk
 
@@ -55,9 +56,9 @@ def _lines(described: Mapping[str, Any]) -> Iterator[str]:
     usage = described["usage"]
     tokens = f"{usage['input_tokens']} in, {usage['output_tokens']} out"
     yield f"  messages   {described['messages']}{_counted(described['roles'])}"
-    yield f"  models     {usage['requests']} calls, tokens {tokens}"
+    yield f"  models     {counted(usage['requests'], 'call')}, tokens {tokens}"
     yield f"  handoffs   {sum(described['handoffs'].values())}{_counted(described['handoffs'])}"
-    yield f"  tools      {sum(described['tools'].values())} calls{_counted(described['tools'])}"
+    yield f"  tools      {counted(sum(described['tools'].values()), 'call')}{_counted(described['tools'])}"
     yield f"  errors     {described['errors']}"
     yield f"  records    {sum(described['records'].values())}{_counted(described['records'])}"
 

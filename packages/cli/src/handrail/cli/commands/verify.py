@@ -4,7 +4,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from handrail.cli.errors import UnfitInput
 from handrail.cli.exits import FAILED, OK
+from handrail.cli.modules import Modules, import_modules
+from handrail.cli.reporting import counted
 from handrail.cli.screens import progress_bar, say, say_json
 from handrail.cli.sources import on_disk
 
@@ -14,37 +17,72 @@ if TYPE_CHECKING:
 
 def command(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Session files; - is standard input.")],
+    head: Annotated[
+        str, typer.Option(metavar="HASH", help="The head that the file had when you noted it; another one fails.")
+    ] = "",
+    require_sealed: Annotated[
+        bool, typer.Option("--require-sealed", help="Fail for a file without the footer of a sealed copy.")
+    ] = False,
     integrity_only: Annotated[
         bool, typer.Option("--integrity-only", help="Check the chain of lines, and do not run the filters again.")
     ] = False,
+    modules: Modules = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a file.")] = False,
 ) -> None:
     """Check session files: exit code 0 when all are intact, sealed or not, and 1 when one is not."""
     from handrail.sessions import verify
 
+    if head and len(files) > 1:
+        raise UnfitInput(f"--head is the head of one file, and here are {len(files)}")
+    import_modules(modules)
     sound = True
     for name in files:
         with on_disk(name) as path, progress_bar(f"verifying {name}", path) as progress:
             verdict = verify(path, progress=progress, integrity_only=integrity_only)
-        sound = sound and verdict.ok
+        unmet = _unmet(verdict, head.lower(), require_sealed)
+        sound = sound and verdict.ok and not unmet
         if as_json:
-            say_json(_described(name, verdict))
-        else:
-            say(f"{name}: {verdict}")
-            say(f"  {sum(verdict.counts.values())} records, {verdict.handoffs} boundaries run again")
+            say_json(_described(name, verdict, unmet))
+            continue
+        say(f"{name}: {verdict}")
+        for problem in unmet:
+            say(f"  {problem}")
+        say(f"  {_summary(verdict)}")
     raise typer.Exit(OK if sound else FAILED)
 
 
-def _described(name: str, verdict: "Verdict") -> dict[str, Any]:
+def _unmet(verdict: "Verdict", head: str, require_sealed: bool) -> list[str]:
+    """What was asked for besides and does not hold."""
+    unmet: list[str] = []
+    if require_sealed and not verdict.sealed:
+        unmet.append("not sealed: it has no footer, so its end may have been cut off")
+    if head and verdict.head != head:
+        found = verdict.head or "none, as its lines do not follow each other"
+        unmet.append(f"another head: it is {found}, and was to be {head}")
+    return unmet
+
+
+def _summary(verdict: "Verdict") -> str:
+    said = [counted(sum(verdict.counts.values()), "record"), verdict.boundaries]
+    said += [f"head {verdict.head}"] if verdict.head else []
+    return "; ".join([each for each in said if each])
+
+
+def _described(name: str, verdict: "Verdict", unmet: list[str]) -> dict[str, Any]:
     return {
         "file": name,
-        "ok": verdict.ok,
+        "ok": verdict.ok and not unmet,
         "state": verdict.state,
         "sealed": verdict.sealed,
+        "head": verdict.head,
         "line": verdict.line,
         "problem": verdict.problem,
+        "unmet": unmet,
         "counts": verdict.counts,
         "boundaries": verdict.handoffs,
+        "run_again": verdict.run_again,
+        "edited": verdict.edited,
+        "unknown": verdict.unknown,
         "drifts": list(verdict.drifts),
         "not_runnable": list(verdict.not_runnable),
         "torn": str(verdict.torn) if verdict.torn is not None else None,

@@ -10,7 +10,7 @@ from handrail.filters import Message
 
 _TOPICS = {
     "front desk": r"\b(triage|front desk|reception|go back|back to|someone else|somebody else)\b",
-    "to billing": r"\b(talk|speak|connect|put|pass|bring|get|take)\b.*\bbilling\b",
+    "to billing": r"\bbilling\b",
     "hours": r"\b(opening|hours|open|close|closed|closing)\b",
     "parcel": r"\b(parcel|package|track|tracking|deliver|delivered|delivery|shipment|shipped|arrive|arrived)\b",
     "double": r"\b(twice|double|doubly|two times|2 times|duplicate|again)\b",
@@ -28,6 +28,7 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _DAY = re.compile(rf"\b({'|'.join(HOURS)})s?\b", re.IGNORECASE)
+OFFER = 'Say "yes, refund it" and I give the second payment back.'
 BILLING = frozenset({"double", "refund", "invoice", "handbook", "to billing"})
 
 
@@ -72,34 +73,35 @@ def _like_a_parcel(number: str) -> bool:
 
 
 class Conversation:
-    """What an agent's rules see: the question, what was asked before it, and the results since."""
+    """What an agent's rules see: the question, what the person asked before it, and the results since. What agents
+    said is no source of numbers: they name invoices that nobody asked about."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         last = max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
         self.question = read_question(messages[last].text if last >= 0 else "")
-        earlier = [message for message in messages[: max(last, 0)] if message.role in ("user", "assistant")]
-        self.before = [(message.role, read_question(message.text)) for message in earlier]
+        earlier = messages[: max(last, 0)]
+        self.before = [read_question(message.text) for message in earlier if message.role == "user"]
+        said = [message.text for message in earlier if message.role == "assistant" and message.text]
+        self.offered_refund = bool(said) and OFFER in said[-1]
         self.results = {
             message.name: message for message in messages[last + 1 :] if message.role == "tool" and message.name
         }
 
     def invoice(self) -> str:
-        """The invoice that the question is about: its own, or the one spoken of last; empty where there is none."""
-        spoken = [*[question for _, question in self.before], self.question]
-        return next((question.invoices[-1] for question in reversed(spoken) if question.invoices), "")
+        """The invoice that the question is about: its own, or the one asked about last; empty where there is none."""
+        asked = [*self.before, self.question]
+        return next((question.invoices[-1] for question in reversed(asked) if question.invoices), "")
 
     def parcel(self) -> str:
-        """The parcel that the question is about: its own, or the one spoken of last; empty where there is none."""
-        spoken = [*[question for _, question in self.before], self.question]
-        return next((question.parcels[-1] for question in reversed(spoken) if question.parcels), "")
+        """The parcel that the question is about: its own, or the one asked about last; empty where there is none."""
+        asked = [*self.before, self.question]
+        return next((question.parcels[-1] for question in reversed(asked) if question.parcels), "")
 
     def topics(self) -> frozenset[str]:
-        """The question's topics; a yes takes up what was offered last, a bare number what was asked last."""
+        """The question's topics; a yes takes up a refund that was offered, a bare number what was asked last."""
         topics = self.question.topics
         if topics == {"yes"}:
-            offered = [question.topics for role, question in self.before if role == "assistant"]
-            return topics | (offered[-1] & {"refund"} if offered else frozenset())
+            return topics | {"refund"} if self.offered_refund else topics
         if not topics and self.question.invoices:
-            asked = [question.topics for role, question in self.before if role == "user"]
-            return asked[-1] & {"double", "refund"} if asked else topics
+            return self.before[-1].topics & {"double", "refund"} if self.before else topics
         return topics

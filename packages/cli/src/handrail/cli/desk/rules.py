@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from handrail.agent.kernel import ChatRequest
-from handrail.cli.desk.questions import Conversation, Question
+from handrail.cli.desk.questions import OFFER, Conversation, Question
 from handrail.filters import Message, ToolCall, call
 from handrail.filters.messages import Part
 
@@ -129,7 +129,7 @@ def _findings(talk: Conversation) -> list[str]:
     if research is not None:
         said.append("Research failed, so I cannot say what the handbook says." if research.is_error else research.text)
         if twice:
-            said.append('Say "yes, refund it" and I give the second payment back.')
+            said.append(OFFER)
     return said
 
 

@@ -37,9 +37,8 @@ class LastN(Filter, frozen=True):
 
     def reason(self, message: Message) -> str:
         """Says how far the window reaches."""
-        if message.role == "tool":
-            return f"outside the last {self.n} messages, or its call is"
-        return f"outside the last {self.n} messages"
+        window = "outside the last message" if self.n == 1 else f"outside the last {self.n} messages"
+        return f"{window}, or its call is" if message.role == "tool" else window
 
 
 @constructor

@@ -1,6 +1,6 @@
 """The filter that puts a summary in the place of what was said."""
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -8,6 +8,7 @@ from handrail.filters.base import Filter
 from handrail.filters.errors import InvalidFilter
 from handrail.filters.messages import Message, Messages, Text, whole
 from handrail.filters.registry import constructor, filter_kind
+from handrail.filters.sensitivity import Tier
 from handrail.filters.windows import as_history, beside, kept, last_others
 
 SummaryRole = Literal["system", "user"]
@@ -24,6 +25,7 @@ class Summary(Filter, frozen=True):
     text: str
     role: SummaryRole = "system"
     keep_last: int = 0
+    sensitivity: Tier | None = None
 
     def __post_init__(self) -> None:
         if type(self.text) is not str or not self.text.strip():
@@ -32,6 +34,8 @@ class Summary(Filter, frozen=True):
             raise InvalidFilter(f"role is 'system' or 'user', not {self.role!r}")
         if type(self.keep_last) is not int or self.keep_last < 0:
             raise InvalidFilter(f"keep_last is a whole number of messages, at least 0, not {self.keep_last!r}")
+        if self.sensitivity is not None and self.sensitivity not in get_args(Tier):
+            raise InvalidFilter(f"sensitivity is one of {', '.join(get_args(Tier))}, or None, not {self.sensitivity!r}")
         msgspec.structs.force_setattr(self, "text", whole(self.text))
 
     def __call__(self, history: Messages) -> Messages:
@@ -39,7 +43,16 @@ class Summary(Filter, frozen=True):
         uncounted = beside(history)
         places, messages = kept(history, [*uncounted, *last_others(history, self.keep_last, uncounted)])
         first = _first_replaced(history, places)
-        return (*messages[:first], Message(self.role, (Text(self.text),)), *messages[first:])
+        said = Message(self.role, (Text(self.text),), sensitivity=self.sensitivity)
+        return (*messages[:first], said, *messages[first:])
+
+    @property
+    def descriptor(self) -> dict[str, Any]:
+        """As any filter's; without the label where there is none."""
+        described = super().descriptor
+        if self.sensitivity is None:
+            del described["params"]["sensitivity"]
+        return described
 
     def reason(self, message: Message) -> str:
         """Says what stands in for the message."""
@@ -47,17 +60,17 @@ class Summary(Filter, frozen=True):
 
 
 @constructor
-def summary(text: str, role: SummaryRole = "system", keep_last: int = 0) -> Summary:
+def summary(text: str, role: SummaryRole = "system", keep_last: int = 0, *, sensitivity: Tier | None = None) -> Summary:
     """Keeps system and pinned messages and the last `keep_last` others, and puts a summary in place of the rest.
 
-    Raises `InvalidFilter` for a text that says nothing.
+    `sensitivity` is the summary's label. Raises `InvalidFilter` for a text that says nothing.
 
     >>> from handrail.filters import assistant, user
     >>> history = (user("Hello"), assistant("Hi."), user("I was charged twice."))
     >>> [message.text for message in summary("They greeted each other.", keep_last=1)(history)]
     ['They greeted each other.', 'I was charged twice.']
     """
-    return Summary(text, role, keep_last)
+    return Summary(text, role, keep_last, sensitivity)
 
 
 def _first_replaced(history: Messages, places: list[int]) -> int:

@@ -53,10 +53,14 @@ _check = msgspec.json.Decoder(_Shape).decode
 
 def read_answer(body: bytes, where: Where) -> ChatResponse:
     """The response in a body. Raises `InvalidResponse` for what is none, and the error that a body tells of."""
+    answer, problem = None, ""
     try:
         answer = _decode(mended(body))
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise _wrong(body, where, str(error)) from None
+        problem = str(error)
+    # Outside of the handler, here and below: a parser's error may hold all that it was given.
+    if answer is None:
+        raise _wrong(body, where, problem)
     if answer.error or (answer.choices and answer.choices[0].error):
         payload = answer.error or (answer.choices or ())[0].error
         raise failed_within(told_by({"error": payload}), where, streaming=False)
@@ -68,11 +72,14 @@ def read_answer(body: bytes, where: Where) -> ChatResponse:
 
 def response(message: bytes, reason: str | None, usage: Usage, where: Where) -> ChatResponse:
     """The response with a message, given as the JSON of it. An answer that asks for tools ended because of them."""
+    decoded, problem = None, ""
     try:
         _check(message)
         decoded = decode_message(message)
     except (HandrailError, ValueError, RecursionError) as error:
-        raise unreadable(where, f"its message cannot be read ({error})", message) from None
+        problem = str(error)
+    if decoded is None:
+        raise unreadable(where, f"its message cannot be read ({problem})", message)
     if decoded.role != "assistant":
         raise unreadable(where, f"its message is of the role {decoded.role!r}", message)
     end = _REASONS.get(reason or "", "other")

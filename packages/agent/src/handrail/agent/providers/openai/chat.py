@@ -121,7 +121,12 @@ class OpenAIChat:
             if not (assembly.finished and error.kind in _CUT_OFF):
                 error.partial, error.spent = assembly.partial, assembly.usage
                 raise
-        yield assembly.response()
+        try:
+            answer = assembly.response()
+        except ModelError as error:
+            error.partial, error.spent = assembly.partial, assembly.usage
+            raise
+        yield answer
 
     def _take(self, assembly: Assembly, event: Event) -> list[Delta]:
         if event.name == "body":

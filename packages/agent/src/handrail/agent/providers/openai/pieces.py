@@ -1,6 +1,8 @@
 """The pieces of a stream, joined: words, tool calls, and whatever else comes a bit at a time."""
 
 import json
+from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -12,6 +14,8 @@ from handrail.filters.messages import whole
 
 # Text under these names says which thing a piece belongs to; it is repeated, not continued.
 _LABELS = frozenset({"type", "id", "index", "format", "role", "name"})
+# What is continued by its next piece; of anything else the last piece counts.
+_CONTINUED = (str, dict, list)
 
 
 class Words:
@@ -50,13 +54,14 @@ class _Call:
         self.id = ""
         self.name = ""
         self.arguments = Words()
-        self.rest: dict[str, Any] = {}
-        self.function: dict[str, Any] = {}
+        self.rest: list[dict[str, Any]] = [{}]
+        self.function: list[dict[str, Any]] = [{}]
 
     def take(self, piece: dict[str, Any]) -> ArgumentsDelta | None:
         """Adds a piece; gives what it brings of the arguments."""
         rest = {name: value for name, value in piece.items() if name not in ("index", "id", "type", "function")}
-        self.rest = merge(self.rest, without_halves(rest))
+        if rest:
+            self.rest.append(rest)
         self.id = self.id or _text(piece.get("id"))
         function = piece.get("function")
         if not isinstance(function, dict):
@@ -65,14 +70,16 @@ class _Call:
         # A name comes whole at first; some servers repeat it with each piece, a few send it in pieces.
         self.name = self.name if named == self.name else self.name + named
         others = {name: value for name, value in function.items() if name not in ("name", "arguments")}
-        self.function = merge(self.function, without_halves(others))
+        if others:
+            self.function.append(others)
         said = self.arguments.add(_text(function.get("arguments")))
         return ArgumentsDelta(self.place, self.id, self.name, said) if said else None
 
     def whole(self) -> dict[str, Any]:
         """The call as a whole answer has it."""
-        function = {"name": whole(self.name), "arguments": self.arguments.text, **self.function}
-        return {"id": whole(self.id), "type": "function", "function": function, **self.rest}
+        others, rest = without_halves(merged(self.function)), without_halves(merged(self.rest))
+        function = {"name": whole(self.name), "arguments": self.arguments.text, **others}
+        return {"id": whole(self.id), "type": "function", "function": function, **rest}
 
 
 class Calls:
@@ -120,29 +127,34 @@ class Calls:
 
 def read_piece(data: str, where: Where) -> dict[str, Any]:
     """The object in one event's data; numbers keep all their digits. Raises `InvalidResponse`."""
+    value, problem = None, "an event is not an object"
     try:
         value = json.loads(data, parse_float=_digits, parse_int=_integer)
     except (ValueError, RecursionError):
-        raise unreadable(where, "an event is not JSON", data) from None
-    if not isinstance(value, dict):
-        raise unreadable(where, "an event is not an object", data)
-    return value
+        problem = "an event is not JSON"
+    if isinstance(value, dict):
+        return value
+    # Outside of the handler: the parser's error holds all of the event, and what it may say of a key.
+    raise unreadable(where, problem, data)
 
 
-def merge(old: Any, new: Any) -> Any:
-    """A value and the next piece of it: text is continued, lists joined by `index` or appended to, objects by name."""
-    if old is None or new is None:
-        return old if new is None else new
-    if isinstance(old, str) and isinstance(new, str):
-        return old + new
-    if isinstance(old, dict) and isinstance(new, dict):
-        joined = {name: new[name] if name in _LABELS else merge(old.get(name), new[name]) for name in new}
-        return {**old, **{name: value for name, value in joined.items() if value is not None}}
-    if isinstance(old, list) and isinstance(new, list):
-        for item in new:
-            _join(old, item)
-        return old
-    return new
+def merged(pieces: Sequence[Any]) -> Any:
+    """A value that came in pieces: text is joined, lists by `index` or one after the other, objects by name.
+
+    They are joined once, when all are there, so that many pieces take no longer than one as long.
+    """
+    run: list[Any] = []
+    for piece in pieces:
+        if piece is None:
+            continue
+        if run and (type(piece) is not type(run[-1]) or not isinstance(piece, _CONTINUED)):
+            run = []
+        run.append(piece)
+    if len(run) < 2:
+        return run[0] if run else None
+    if isinstance(run[0], str):
+        return "".join(run)
+    return _objects(run) if isinstance(run[0], dict) else _lists(run)
 
 
 def without_halves(value: Any) -> Any:
@@ -154,14 +166,30 @@ def without_halves(value: Any) -> Any:
     return [without_halves(item) for item in value] if isinstance(value, list) else value
 
 
-def _join(items: list[Any], item: Any) -> None:
+def _objects(pieces: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    values: dict[str, list[Any]] = {name: [value] for name, value in pieces[0].items()}
+    for name, value in chain.from_iterable([piece.items() for piece in pieces[1:]]):
+        if value is not None:
+            values.setdefault(name, []).append(value)
+    return {name: found[-1] if name in _LABELS else merged(found) for name, found in values.items()}
+
+
+def _lists(pieces: Sequence[list[Any]]) -> list[Any]:
+    groups = [[item] for item in pieces[0]]
+    latest = {_index(group[0]): group for group in groups}
+    for item in chain.from_iterable(pieces[1:]):
+        index = _index(item)
+        if index is not None and index in latest:
+            latest[index].append(item)
+        else:
+            latest[index] = group = [item]
+            groups.append(group)
+    return [merged(group) for group in groups]
+
+
+def _index(item: Any) -> int | str | None:
     index = item.get("index") if isinstance(item, dict) else None
-    for place in range(len(items) - 1, -1, -1) if index is not None else ():
-        other = items[place]
-        if isinstance(other, dict) and other.get("index") == index:
-            items[place] = merge(other, item)
-            return
-    items.append(item)
+    return index if isinstance(index, int | str) else None
 
 
 def _text(value: Any) -> str:

@@ -1,6 +1,7 @@
 """An answer that comes in chunks, put together."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -10,7 +11,8 @@ from handrail.agent.http.failures import failed_within, told_by, unreadable
 from handrail.agent.http.secrets import Where
 from handrail.agent.models import ArgumentsDelta, ChatResponse, Delta, ReasoningDelta, TextDelta
 from handrail.agent.providers.openai.answers import read_answer, read_usage, response
-from handrail.agent.providers.openai.pieces import Calls, Words, merge, read_piece, without_halves
+from handrail.agent.providers.openai.pieces import Calls, Words, merged, read_piece, without_halves
+from handrail.filters.messages import whole
 from handrail.sessions import Usage
 
 # Servers have two names for what a model thinks, and some send it under both at once.
@@ -29,7 +31,7 @@ class Assembly:
         self._content: list[Words | Any] = []
         self._words: dict[str, Words] = {}
         self._calls = Calls()
-        self._rest: dict[str, Any] = {}
+        self._rest: dict[str, list[Any]] = {}
         self._whole: ChatResponse | None = None
 
     @property
@@ -45,6 +47,11 @@ class Assembly:
     def take(self, data: str) -> list[Delta]:
         """The deltas in one chunk. Raises `StreamBroken` for an error that it tells, `InvalidResponse` for no chunk."""
         chunk = read_piece(data, self.where)
+        with suppress(RecursionError):
+            return self._take(chunk, data)
+        raise unreadable(self.where, "an event is nested too deep", data)
+
+    def _take(self, chunk: dict[str, Any], data: str) -> list[Delta]:
         if chunk.get("error") or chunk.get("object") == "error" or chunk.get("type") == "error":
             raise failed_within(told_by(chunk), self.where, streaming=True)
         if chunk.get("usage"):
@@ -75,7 +82,11 @@ class Assembly:
             raise StreamBroken(words, partial=self.partial, spent=self.usage)
         if not self._begun:
             raise unreadable(self.where, "the stream holds no answer")
-        message = msgspec.json.encode({"role": "assistant", **dict(self._fields())})
+        message = b""
+        with suppress(RecursionError):
+            message = msgspec.json.encode({"role": "assistant", **dict(self._fields())})
+        if not message:
+            raise unreadable(self.where, "the answer is nested too deep")
         return response(message, self._reason, self.usage, self.where)
 
     def _choice(self, choice: dict[str, Any], data: str) -> Iterator[Delta]:
@@ -101,7 +112,7 @@ class Assembly:
                 if name == thought and said:
                     yield ReasoningDelta(said)
             else:
-                self._rest[name] = merge(self._rest.get(name), without_halves(value))
+                self._rest.setdefault(name, []).append(value)
 
     def _say(self, value: Any, data: str) -> Iterator[Delta]:
         for part in [value] if isinstance(value, str) else self._list(value, "content", data):
@@ -123,10 +134,11 @@ class Assembly:
             yield "content", [{"type": "text", "text": p.text} if isinstance(p, Words) else p for p in parts]
         for name, words in self._words.items():
             if words.text:
-                yield name, words.text
+                yield whole(name), words.text
         if self._calls:
             yield "tool_calls", self._calls.whole()
-        yield from self._rest.items()
+        for name, pieces in self._rest.items():
+            yield whole(name), without_halves(merged(pieces))
 
     def _list(self, value: Any, what: str, data: str) -> list[Any]:
         if value is None:

@@ -4,7 +4,6 @@ What the format has no place for here, and what is not known, is kept as raw JSO
 whose type is `message.<field>`.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -23,6 +22,7 @@ from handrail.filters.messages import (
     Text,
     ToolCall,
 )
+from handrail.filters.patterns import lazy
 from handrail.sessions.codec import mended
 from handrail.sessions.errors import FormatError
 from handrail.sessions.formats.openai_chat.wire import (
@@ -55,7 +55,7 @@ _HARMLESS = frozenset({"audio", "annotations"})
 _HOSTED = frozenset(
     {"tool_use", "tool_result", "server_tool_use", "web_search_call", "mcp_tool_use", "mcp_tool_result"}
 )
-_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,([A-Za-z0-9+/=]*)")
+_DATA_URL = lazy(r"data:([\w.+-]+/[\w.+-]+);base64,([A-Za-z0-9+/=]*)")
 
 
 def _ignore(what: str) -> None:

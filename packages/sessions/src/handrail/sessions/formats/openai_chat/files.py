@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from handrail.filters.messages import Message
+from handrail.filters.patterns import lazy
 from handrail.sessions.codec import mended
 from handrail.sessions.errors import FormatError
 from handrail.sessions.formats.openai_chat.decoding import ROLES, decode_message
@@ -25,8 +26,8 @@ from handrail.sessions.shapes import describe, describe_text, recognise
 NAME: Final = "openai-chat"
 _EXPECTED = "OpenAI Chat Completions messages"
 _LISTS = ("messages", "traj")
-_MARK = re.compile(rb'\{"\$handrail":\["messages","(\d+)(?::(\d+))?"\]\}')
-_IMPORTED = re.compile(r"i\d+-[0-9a-f]{12}")
+_MARK = lazy(rb'\{"\$handrail":\["messages","(\d+)(?::(\d+))?"\]\}')
+_IMPORTED = lazy(r"i\d+-[0-9a-f]{12}")
 
 
 class OpenAIChat(msgspec.Struct, frozen=True):
@@ -82,6 +83,8 @@ class _File:
             return [self._transcript(values, b"{}", notes)]
         if (known := recognise([_loose(value) for value in values])) is not None:
             raise self._refused(known)
+        if len(values) > 1 and _is_message(values[0]):
+            raise self._refused(f"a list of messages of which {_first_fault(values)}")
         return [self._document(value, notes.copy()) for value in values]
 
     def _refused(self, found: str) -> FormatError:
@@ -149,11 +152,16 @@ def _loose(value: bytes) -> Any:
     return json.loads(value, parse_int=str)
 
 
+def _has_role(fields: dict[str, Any]) -> bool:
+    role = fields.get("role")
+    return isinstance(role, str) and role in ROLES
+
+
 def _is_message(value: bytes) -> bool:
     if not value.startswith(b"{"):
         return False
     fields = _loose(value)
-    if fields.get("role") not in ROLES:
+    if not _has_role(fields):
         return False
     if not isinstance(fields.get("content"), str | list | None):
         return False
@@ -162,13 +170,24 @@ def _is_message(value: bytes) -> bool:
     )
 
 
-def _why(value: Any, name: str | None, messages: Iterable[bytes]) -> str:
+def _why(value: Any, name: str | None, messages: Sequence[bytes]) -> str:
     if name is None:
         return describe(value)
-    for number, message in enumerate(messages, 1):
-        if not _is_message(message):
-            return f"an object whose {name} are not all chat messages: number {number} is {describe(_loose(message))}"
-    return f"an object whose list of {name} is empty"
+    if not messages:
+        return f"an object whose list of {name} is empty"
+    return f"an object whose {name} are not all chat messages: {_first_fault(messages)}"
+
+
+def _first_fault(messages: Iterable[bytes]) -> str:
+    number, message = next((number, each) for number, each in enumerate(messages, 1) if not _is_message(each))
+    fields = _loose(message)
+    if not isinstance(fields, dict) or "role" not in fields:
+        return f"number {number} is {describe(fields)}"
+    if not _has_role(fields):
+        return f"number {number} has the role {str(fields['role'])[:60]!r}; possible: {', '.join(ROLES)}"
+    if "content" in fields:
+        return f"number {number} has content that is neither a text nor a list"
+    return f"number {number} has no content and no tool calls"
 
 
 def _take_answer(fields: dict[str, bytes], place: int) -> bytes | None:

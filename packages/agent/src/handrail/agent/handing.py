@@ -1,0 +1,262 @@
+"""Handing over: which transfer wins, what its results say, and who goes on."""
+
+import asyncio
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from handrail.agent.crossing import cross_boundary, enforce, record_of
+from handrail.agent.errors import LimitExceeded
+from handrail.agent.handoffs import Given, Handoff
+from handrail.agent.limits import Budget
+from handrail.agent.tools import InvalidArguments
+from handrail.filters import (
+    FilterError,
+    History,
+    Message,
+    Messages,
+    Seal,
+    ToolCall,
+    View,
+    assistant,
+    full,
+    last_answer,
+    seal,
+    tool_result,
+)
+from handrail.filters.composition import compose
+from handrail.sessions import HandoffRecord, SessionError, ToolResultRecord
+
+if TYPE_CHECKING:
+    from handrail.agent.loop import Turn
+    from handrail.filters.policies import Policy
+
+NO_ANSWER = "The agent gave no answer."
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A handoff that somebody asked for: the model by a call, or a tool or hook by code (no call)."""
+
+    edge: Handoff
+    target: str
+    given: Given
+    call: ToolCall | None = None
+
+
+class Refused(Exception):
+    """Why a transfer does not take place; the message is for the model."""
+
+
+async def hand_over(
+    turn: "Turn",
+    transfers: Sequence[ToolCall],
+    ids: Mapping[str, str],
+    results: dict[str, Message],
+    ordinary: Sequence[str],
+) -> bool:
+    """The first valid handoff wins; the others get a result that says so. False where the turn goes on."""
+    said: dict[str, tuple[str, bool]] = {}
+    asked = turn.requested
+    for call in transfers:
+        if asked is not None:
+            said[call.id] = (f"Not run: the conversation goes to {asked.target}.", True)
+            continue
+        try:
+            asked = await _asked(turn, call)
+        except Refused as refusal:
+            said[call.id] = (str(refusal), True)
+    turn.requested = None
+    if asked is None:
+        _answer(turn, transfers, ids, results, said)
+        return False
+    turn.budget.take_handoff(turn.run.way)
+    view = turn.history.extend([results[call_id] for call_id in ordinary]) if ordinary else turn.history
+    record, entered = await _take_over(turn, asked, view)
+    path = turn.scope.path(asked.target)
+    base = turn.scope.views.get(path)
+    arrived = View(History(entered)) if base is None else View(base.history.extend(entered), base.removed)
+    if asked.edge.returns is None:
+        if asked.call is not None:
+            said[asked.call.id] = (f"The conversation goes to {asked.target}.", False)
+        _answer(turn, transfers, ids, results, said, record)
+        # What the record says has crossed stands in the target's view from here on, whatever becomes of this turn.
+        turn.scope.views[path] = arrived
+        turn.passed = (turn.run.graph.agents[asked.target], entered, base)
+        return True
+    if turn.run.log.on:
+        turn.run.log.write(*record)
+    turn.scope.views[path] = arrived
+    answer = await _wait(turn, asked, entered, base)
+    if asked.call is not None:
+        said[asked.call.id] = answer
+    _answer(turn, transfers, ids, results, said)
+    return False
+
+
+async def _asked(turn: "Turn", call: ToolCall) -> Asked:
+    edge, target = turn.bound.handoffs[call.name], turn.bound.targets[call.name]
+    if not await is_enabled(turn, edge):
+        raise Refused(f"{target} is not available.")
+    if turn.scope.path(target) in turn.scope.waiting:
+        raise Refused(f"{target} waits for this answer; answer it in place of handing over.")
+    try:
+        return Asked(edge, target, edge.read(call.arguments), call)
+    except InvalidArguments as error:
+        raise Refused(f"Invalid arguments: {error}") from error
+
+
+async def is_enabled(turn: "Turn", edge: Handoff) -> bool:
+    """Whether a handoff is offered now. A gate that raises counts as no."""
+    enabled = edge.enabled
+    if isinstance(enabled, bool):
+        return enabled
+    try:
+        answer = enabled(turn.context)
+        return bool(await answer if inspect.isawaitable(answer) else answer)
+    except Exception:  # noqa: BLE001  # gates fail closed
+        return False
+
+
+async def _take_over(turn: "Turn", asked: Asked, view: History) -> tuple[Sequence[HandoffRecord], Messages]:
+    run, scope, edge, call = turn.run, turn.scope, asked.edge, asked.call
+    crossing = await cross_boundary(
+        turn,
+        "handoff",
+        asked.target,
+        view,
+        call.id if call is not None else None,
+        edge.filter,
+        reason=asked.given.reason,
+        input=asked.given.input,
+        policy=edge.policy,
+    )
+    if edge.on_handoff is not None:
+        told = edge.on_handoff(turn.context, asked.given.value)
+        if inspect.isawaitable(told):
+            await told
+    path = scope.path(asked.target)
+    if edge.deps is not None:
+        scope.deps[path] = edge.deps(turn.context.deps)
+    else:
+        scope.deps.setdefault(path, turn.context.deps)
+    known = scope.views.get(path)
+    entered = known.new(crossing.seed) if known is not None else History(crossing.seed)
+    if scope.depth == 0:
+        run.next_turn = edge if edge.returns is None and not scope.waiting else None
+        run.caller = turn.bound.name
+    if not run.log.on:
+        return (), entered
+    returns = edge.returns.descriptor if edge.returns is not None else {}
+    return (HandoffRecord(active=_active(turn, edge), returns=returns, **record_of(turn, crossing, path)),), entered
+
+
+def _active(turn: "Turn", edge: Handoff) -> str:
+    # Who has the next turn of the conversation; empty where that is the target itself.
+    scope = turn.scope
+    if scope.depth:
+        return ""
+    if scope.waiting:
+        return scope.waiting_names[0]
+    if edge.returns is not None or edge.next_turn == "caller":
+        return turn.bound.name
+    return turn.run.graph.root if edge.next_turn == "root" else ""
+
+
+async def _wait(turn: "Turn", asked: Asked, entered: Messages, base: View | None) -> tuple[str, bool]:
+    """The source waits until the target, or whoever it handed to, answers."""
+    from handrail.agent.loop import converse
+
+    run, scope, returns = turn.run, turn.scope, asked.edge.returns
+    target = run.graph.agents[asked.target]
+    budget = Budget(target.agent.limits, turn.budget) if target.agent.limits is not None else turn.budget
+    said: list[Message] = []
+    scope.waiting.append(turn.path)
+    scope.waiting_names.append(turn.bound.name)
+    try:
+        result, _ = await converse(run, scope, target, entered, seeded=True, base=base, budget=budget, said=said)
+    except (asyncio.CancelledError, SessionError, FilterError):
+        raise
+    except LimitExceeded as error:
+        if turn.budget.holds(error.budget):
+            raise
+        return f"{asked.target} reached {error.limit}={error.value}.", True
+    except Exception as error:  # noqa: BLE001  # to the agent that waits, a failed agent is a failed call
+        return failure(asked.target, returns, error), True
+    finally:
+        scope.waiting.pop()
+        scope.waiting_names.pop()
+        if scope.depth == 0:
+            run.way.append(turn.bound.name)
+    if result.status != "completed":
+        return f"{asked.target} did not complete: {result.status}.", True
+    assert returns is not None
+    return joined(turn, asked.target, returns, said, asked.edge.policy), False
+
+
+def failure(agent: str, returns: Seal | None, error: Exception) -> str:
+    """What is told of an agent that failed: the error's type, and as much of its text as may come back."""
+    detail = returns.back((assistant(str(error)),)) if returns is not None and str(error) else ()
+    text = "".join([message.text for message in detail])
+    return f"{agent} failed: {type(error).__name__}{': ' if text else '.'}{text}"
+
+
+def joined(turn: "Turn", source: str, returns: Seal, said: Sequence[Message], policy: "Policy | None") -> str:
+    """What comes back of an agent's messages: those that the filter and the seal leave, their words joined.
+
+    Raises `FilterError`, also where a policy does not let it back.
+    """
+    back = returns.back(tuple(said))
+    enforce(
+        turn,
+        policy,
+        source=source,
+        target=turn.bound.name,
+        kind="return",
+        filter=returns,
+        seed=back,
+        before=tuple(said),
+    )
+    return "\n\n".join([each.text for each in back if each.role == "assistant" and each.text]) or NO_ANSWER
+
+
+def _answer(
+    turn: "Turn",
+    transfers: Sequence[ToolCall],
+    ids: Mapping[str, str],
+    results: dict[str, Message],
+    said: Mapping[str, tuple[str, bool]],
+    before: Sequence[HandoffRecord] = (),
+) -> None:
+    label = turn.label()
+    for call in transfers:
+        text, is_error = said[call.id]
+        results[call.id] = tool_result(
+            call,
+            text,
+            id=ids[call.id],
+            agent=turn.bound.name,
+            created_at=turn.run.clock(),
+            is_error=is_error,
+            sensitivity=label,
+        )
+    if turn.run.log.on:
+        turn.run.log.write(*before, *[ToolResultRecord(path=turn.path, message=results[call.id]) for call in transfers])
+
+
+async def hand_back(turn: "Turn") -> None:
+    """At the run's end: the answer crosses to the agent that has the next turn, where the last handoff says so."""
+    run, scope = turn.run, turn.scope
+    edge = run.next_turn
+    if edge is None or edge.next_turn == "target":
+        return
+    target = run.graph.root if edge.next_turn == "root" else run.caller
+    if target == turn.bound.name:
+        return
+    filter = seal(compose(last_answer(), (edge.back or seal(full())).filter))
+    crossing = await cross_boundary(turn, "handoff", target, turn.history, None, filter, back=True, policy=edge.policy)
+    path = scope.path(target)
+    if run.log.on:
+        run.log.stage(HandoffRecord(active=target, back=True, **record_of(turn, crossing, path)))
+    scope.views[path] = scope.views[path].enter(crossing.seed)

@@ -1,0 +1,52 @@
+"""What waits: for a sync function beside the event loop, and for tasks that were told to stop."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from typing import Any
+
+
+async def in_thread(fn: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """What the function returns, or raises, run in a thread of its own with the caller's context variables.
+
+    A thread cannot be stopped: where the caller is cancelled, the function goes on by itself and nobody waits for it,
+    neither the loop when it closes nor the program when it ends. Its `StopIteration` comes out as a `RuntimeError`.
+    """
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[Any] = loop.create_future()
+    context = copy_context()
+
+    def tell(set_end: Callable[[Any], None], value: Any) -> None:
+        if not ended.done():
+            set_end(value)
+
+    def work() -> None:
+        try:
+            end = ended.set_result, context.run(fn, **arguments)
+        except StopIteration as error:
+            # No future can carry one.
+            stopped = RuntimeError(f"StopIteration: {error}" if str(error) else "StopIteration")
+            stopped.__cause__ = error
+            end = ended.set_exception, stopped
+        except BaseException as error:  # noqa: BLE001  # it is raised to whoever waits
+            end = ended.set_exception, error
+        try:
+            loop.call_soon_threadsafe(tell, *end)
+        except RuntimeError:
+            return  # the loop has closed, and nobody waits any more
+
+    threading.Thread(target=work, name=getattr(fn, "__name__", "tool"), daemon=True).start()
+    return await ended
+
+
+async def ended(tasks: Sequence["asyncio.Task[Any]"]) -> None:
+    """Waits until the tasks have ended, also where the waiting is cancelled: then that is raised afterwards."""
+    cancelled: asyncio.CancelledError | None = None
+    while waiting := [task for task in tasks if not task.done()]:
+        try:
+            await asyncio.wait(waiting)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled

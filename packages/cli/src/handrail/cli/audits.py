@@ -1,0 +1,141 @@
+"""Past sessions held against a policy, one after the other."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from handrail.cli.errors import UnfitInput
+from handrail.cli.sources import on_disk
+from handrail.filters import Policy, Violation
+from handrail.sessions import Boundary, DamagedSession, NotASession, Reading, SessionError, read
+from handrail.sessions.crossings import counted
+from handrail.sessions.lines import Progress
+
+State: TypeAlias = Literal["clean", "crossed", "damaged", "unreadable"]
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A file that is to be audited: its name for people, where it is, and its size in bytes."""
+
+    name: str
+    path: Path
+    size: int
+
+
+class Places(msgspec.Struct):
+    """The files to audit, their size together in bytes, and how many files of folders are no sessions."""
+
+    sessions: Sequence[Place]
+    size: int
+    passed_over: int
+
+
+class Breach(msgspec.Struct, frozen=True):
+    """A violation and the crossing it was found in; `number` counts handoffs and sub-agents from 1."""
+
+    session: str
+    number: int
+    line: int
+    step: int
+    kind: str
+    source: str
+    target: str
+    violation: Violation
+
+
+class Audit(msgspec.Struct):
+    """What was found in one session."""
+
+    session: str
+    state: State = "clean"
+    problem: str = ""
+    messages: int = 0
+    boundaries: int = 0
+    breaches: list[Breach] = []
+
+    @property
+    def found(self) -> int:
+        """How many violations there are."""
+        return len(self.breaches)
+
+
+@contextmanager
+def sessions_in(places: Sequence[str]) -> Iterator[Places]:
+    """The session files that these files and folders are or hold, folders in order of their names.
+
+    Raises `OSError` for a place that is not there, and `UnfitInput` where there is no session at all.
+    """
+    with ExitStack() as stack:
+        found: list[Place] = []
+        passed_over = 0
+        for name in places:
+            if name == "-" or not os.path.isdir(name):
+                path = stack.enter_context(on_disk(name))
+                found.append(Place(name, path, path.stat().st_size))
+                continue
+            for path in _files(name):
+                if _foreign(path):
+                    passed_over += 1
+                else:
+                    found.append(Place(str(path), path, path.stat().st_size))
+        if not found:
+            raise UnfitInput(f"{', '.join(places)}: holds no session; sessions are files that end in .jsonl")
+        yield Places(found, sum([place.size for place in found]), passed_over)
+
+
+def _files(folder: str) -> Iterator[Path]:
+    def fail(error: OSError) -> None:
+        raise error
+
+    for inner, folders, names in os.walk(folder, onerror=fail):
+        folders.sort()
+        yield from [Path(inner, name) for name in sorted(names) if name.endswith(".jsonl")]
+
+
+def _foreign(path: Path) -> bool:
+    # In a folder other files are to be expected; one that was named is meant to be a session.
+    try:
+        read(path)
+    except NotASession:
+        return True
+    except (SessionError, OSError):
+        return False
+    return False
+
+
+def audit(place: Place, policy: Policy, progress: Progress | None = None) -> Audit:
+    """Everything that crossed in a session, held against the policy. What is wrong with the file itself is told in
+    `problem`; what was found before that stands."""
+    found = Audit(place.name)
+    counts: dict[str, int] = {}
+    try:
+        for boundary in counted(Reading(place.path, progress), counts):
+            found.boundaries += 1
+            found.breaches += _breaches(place.name, policy, boundary)
+    except DamagedSession as error:
+        found.state, found.problem = "damaged", str(error)
+    except (SessionError, OSError) as error:
+        found.state, found.problem = "unreadable", str(error)
+    found.messages = counts.get("messages", 0)
+    if found.breaches and found.state == "clean":
+        found.state = "crossed"
+    return found
+
+
+def _breaches(name: str, policy: Policy, boundary: Boundary) -> list[Breach]:
+    record, edge = boundary.record, boundary.edge
+    at = name, boundary.number, boundary.line, record.step, boundary.kind, boundary.source, boundary.target
+    violations = policy.check(
+        source=boundary.source,
+        target=boundary.target,
+        kind=boundary.kind,
+        filter=record.filter if edge is not None else getattr(record, "returns", {}),
+        seed=boundary.seed,
+        before=edge if edge is not None else (),
+        edited=record.edited is not None,
+    )
+    return [Breach(*at, violation) for violation in violations]

@@ -1,0 +1,1 @@
+"""Agents and what leads from one to another, drawn."""

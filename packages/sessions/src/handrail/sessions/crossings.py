@@ -1,0 +1,163 @@
+"""What crossed in a session: every boundary with what its source held and what its target started from."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Literal, TypeAlias
+
+import msgspec
+
+from handrail.filters.edges import Edge
+from handrail.filters.histories import History
+from handrail.filters.messages import Messages, assistant, digest
+from handrail.sessions.errors import DamagedSession
+from handrail.sessions.lines import ZEROS, Progress, follows, link
+from handrail.sessions.offsets import Offsets, Store
+from handrail.sessions.opening import open_to_read
+from handrail.sessions.reader import Reading
+from handrail.sessions.records import (
+    AgentRecord,
+    AnyRecord,
+    HandoffRecord,
+    MessageRecord,
+    ModelCallRecord,
+    SubagentRecord,
+    ToolCallRecord,
+    ToolResultRecord,
+    TurnRecord,
+    Unknown,
+)
+from handrail.sessions.views import Views
+
+NOT_RUN = "not run"
+"""What stands in `edited` where a hook kept the seal from running."""
+
+_SETTLE = 256
+_CHANGED = "this line or the one before was changed after it was written"
+
+BoundaryRecord: TypeAlias = HandoffRecord | SubagentRecord
+Kind: TypeAlias = Literal["handoff", "subagent", "return"]
+
+
+# What concerns no view; most lines of a run's journal are one of these.
+_QUIET = frozenset({ModelCallRecord, ToolCallRecord, TurnRecord, AgentRecord})
+
+
+class Boundary(msgspec.Struct, frozen=True):
+    """A boundary that a session holds: its number and line, both from 1, its record, what its source gave, and the
+    seed. The answer of a sub-agent is a crossing of kind `return`, under the number of its call, without an edge."""
+
+    number: int
+    line: int
+    kind: Kind
+    source: str
+    target: str
+    record: BoundaryRecord
+    edge: Edge | None
+    seed: Messages
+
+
+class Boundaries:
+    """Reads records one by one, keeps every view as it grows, by offsets, and gives each boundary as it comes.
+
+    The views take some tens of bytes a message; messages are read again from the file where they are needed. `digests`
+    says whether the digests of views will be asked for: they are worked out while the messages are at hand. `views` are
+    the views as they stand.
+    """
+
+    def __init__(self, file: BinaryIO, *, digests: bool = False) -> None:
+        self._store = Store(file)
+        self.views = Views(lambda: History.over(Offsets(self._store)))
+        self._digests = digests
+        self._unsettled = 0
+        self._calls: dict[str, int] = {}
+        self.number = 0
+
+    def take(self, line: int, offset: int, record: AnyRecord) -> Boundary | None:
+        """Take in one record, and give the boundary where it is one. Raises `ValueError` where it does not fit."""
+        kind = type(record)
+        if kind in _QUIET:
+            return None
+        if kind is Unknown:
+            record = record.record or record  # type: ignore[union-attr]  # only Unknown has one
+            kind = type(record)
+        if kind is MessageRecord or kind is ToolResultRecord:
+            self._store.see(offset, record.message)  # type: ignore[union-attr]  # both have a message
+            self.views.take(record)
+            self._unsettled += 1
+            if self._unsettled == _SETTLE:
+                self._settle()
+            return None
+        if isinstance(record, HandoffRecord) or (isinstance(record, SubagentRecord) and record.event == "start"):
+            return self._boundary(line, record)
+        self.views.take(record)
+        return self._answer(line, record) if isinstance(record, SubagentRecord) else None
+
+    def _settle(self) -> None:
+        # What a view learns of a message it learns now and then, while the message is still at hand.
+        self._unsettled = 0
+        for history in self.views.histories():
+            history.survey()
+            if self._digests:
+                history.digest  # noqa: B018
+
+    def _boundary(self, line: int, record: BoundaryRecord) -> Boundary:
+        self.number += 1
+        edge = self.views.edge(record)
+        seed = self.views.seed(record, edge)
+        kind: Kind = "subagent"
+        if isinstance(record, HandoffRecord):
+            kind = "return" if record.back else "handoff"
+        else:
+            self._calls[record.target_path] = self.number
+        self.views.enter(record, seed)
+        return Boundary(self.number, line, kind, record.source, record.target, record, edge, seed)
+
+    def number_of(self, record: SubagentRecord) -> int:
+        """The number of the call that a sub-agent's end ends; 0 where its start was not there."""
+        return self._calls.get(record.target_path, 0)
+
+    def _answer(self, line: int, record: SubagentRecord) -> Boundary | None:
+        number = self._calls.pop(record.target_path, None)
+        if number is None or not record.answer:
+            return None
+        answer = (assistant(record.answer, agent=record.target),)
+        return Boundary(number, line, "return", record.target, record.source, record, None, answer)
+
+
+def crossings(path: str | os.PathLike[str], *, progress: Progress | None = None) -> Iterator[Boundary]:
+    """Every boundary of a session file, in order; each line's link and each seed's digest are checked on the way.
+
+    An edge is to be looked at before the next one is asked for. `progress` is called now and then with the bytes read.
+    Raises `OSError`, `NotASession`, `UnsupportedVersion`, or `DamagedSession` at a line that is no record, was changed,
+    or names what its session does not hold; what was given until then crossed.
+    """
+    return counted(Reading(Path(path), progress), {})
+
+
+def counted(reading: Reading, counts: dict[str, int]) -> Iterator[Boundary]:
+    """The boundaries of a session that is open for reading; `counts["messages"]` is kept up with its messages."""
+    messages, head = 0, ZEROS
+    with open_to_read(reading.path, 1 << 13) as again:
+        found = Boundaries(again)
+        for number, offset, line, record in reading.lines():
+            if not follows(line, head, getattr(record, "prev", None)):
+                raise DamagedSession(reading.path, number, _CHANGED)
+            head = link(line)
+            if type(record) is MessageRecord or type(record) is ToolResultRecord:
+                messages += 1
+                counts["messages"] = messages
+            try:
+                crossed = found.take(number, offset, record)
+            except ValueError as error:
+                raise DamagedSession(reading.path, number, str(error)) from None
+            if crossed is not None:
+                _check(reading, crossed)
+                yield crossed
+
+
+def _check(reading: Reading, crossed: Boundary) -> None:
+    record = crossed.record
+    if crossed.edge is not None and (digest(crossed.seed), len(crossed.seed)) != (record.seed, record.seed_length):
+        problem = "the messages that it names are not those whose digest it holds"
+        raise DamagedSession(reading.path, crossed.line, problem)

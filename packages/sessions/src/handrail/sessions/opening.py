@@ -1,0 +1,73 @@
+"""Opening a session file: a regular file, nothing that reading would wait at, and for one writer at a time."""
+
+import errno
+import os
+import stat
+import time
+from pathlib import Path
+from typing import BinaryIO
+
+from handrail.sessions.errors import NotASession, SessionConflict
+
+FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+"""With these a pipe that nobody writes to opens at once; to a regular file they make no difference."""
+
+_POLL = 0.01
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def open_to_read(path: Path, buffering: int = -1) -> BinaryIO:
+    """The file, open to be read. Raises `NotASession` for a pipe, a socket or a device, and `OSError`."""
+    file = os.open(nameable(path), os.O_RDONLY | FLAGS)
+    try:
+        refuse_irregular(path, file)
+        return open(file, "rb", buffering=buffering)
+    except BaseException:
+        os.close(file)
+        raise
+
+
+def refuse_irregular(path: Path, file: int) -> None:
+    """Raises `NotASession` for an open file that is a pipe, a socket or a device, `IsADirectoryError` for a folder."""
+    mode = os.fstat(file).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(mode):
+        raise NotASession(path, next((kind for is_kind, kind in _KINDS if is_kind(mode)), "no file"), is_file=False)
+
+
+def nameable(path: Path) -> Path:
+    """The path. Raises `OSError` for a name that no file can have."""
+    if "\0" in os.fspath(path):
+        raise OSError(errno.EINVAL, "no file name holds a zero byte", str(path))
+    return path
+
+
+def lock(file: int, path: Path, timeout: float) -> None:
+    """Locks an open file for one writer, waiting so many seconds for another. Raises `SessionConflict`."""
+    # A lock of the open file, not of the process: a second writer in this process is refused as well.
+    import fcntl
+
+    until = time.monotonic() + timeout
+    while True:
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise SessionConflict(path, timeout) from None
+            time.sleep(min(_POLL, left))
+
+
+def sync_folder(folder: Path) -> None:
+    """Waits until a folder is on the disk: a new file survives a power cut only when the folder that names it does."""
+    file = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
