@@ -31,7 +31,10 @@ async def test_a_name_nobody_reachable_has_is_refused_before_any_request_listing
 def test_a_name_is_found_through_a_sub_agent_and_further() -> None:
     deep = Agent("Deep", model=QUIET)
     child = Agent("Child", model=QUIET, handoffs=[deep])
-    Agent("A", model=QUIET, tools=[child.to_tool()], handoffs=["Deep"]).check()
+    agent = Agent("A", model=QUIET, tools=[child.to_tool()], handoffs=["Deep"])
+    agent.check()
+    assert set(agent.graph().agents) == {"A", "Child", "Deep"}
+    assert agent.graph().agents["A"].targets == {"transfer_to_deep": "Deep"}
 
 
 def test_one_name_on_two_agents_is_refused_naming_both() -> None:

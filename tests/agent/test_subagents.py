@@ -299,3 +299,43 @@ async def test_a_child_never_sets_the_active_agent(tmp_path: Path) -> None:
     await boss(ScriptedModel(asks("child"), "done"), child).run("go", session=str(tmp_path / "s.jsonl"))
     assert Session(tmp_path / "s.jsonl").active_agent == "Boss"
     assert verify(tmp_path / "s.jsonl").state == "intact"
+
+
+class Rewords(Middleware):
+    """Puts other words in place of what a sub-agent answered, or answers in its place."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    async def around_tool(self, request: Any, call_next: Any) -> Any:
+        response = await call_next(request)
+        return response.replace(content="[hidden]") if self.where == "result" else response
+
+    async def around_turn(self, request: Any, call_next: Any) -> Any:
+        result = await call_next(request)
+        return result.replace(message=assistant("[hidden]")) if self.where == "answer" else result
+
+
+@pytest.mark.parametrize(
+    ("where", "options"),
+    [
+        ("result", {}),
+        ("answer", {}),
+        ("", {"fold": 3}),
+        ("", {"expose": "none"}),
+        ("", {"expose": "all"}),
+        ("", {"returns": none()}),
+    ],
+)
+async def test_an_answer_in_other_words_than_were_said_verifies(
+    tmp_path: Path, where: str, options: dict[str, Any]
+) -> None:
+    child = Agent("Child", model=ScriptedModel("Twice indeed."), middleware=[Rewords(where)])
+    parent = Agent(
+        "Boss",
+        model=ScriptedModel(asks("child"), "Done."),
+        tools=[child.to_tool(**options)],
+        middleware=[Rewords(where)] if where == "result" else [],
+    )
+    await parent.run("Look it up.", session=tmp_path / "s")
+    assert str(verify(tmp_path / "s")) == "intact, not sealed"

@@ -85,11 +85,11 @@ def test_standard_output_that_is_full_is_one_line_and_a_failure(
     handrail: Run, desk_session: Path, command: list[str]
 ) -> None:
     outcome = handrail(*command, desk_session, before=lambda: _output_to("/dev/full"))
-    assert "standard output cannot be written to: No space left on device" in one_line(outcome, 1)
+    assert "the output could not be written: No space left on device" in one_line(outcome, 1)
 
 
 def test_help_that_has_no_room_is_a_failure_too(handrail: Run) -> None:
-    assert "cannot be written to" in one_line(handrail("--help", before=lambda: _output_to("/dev/full")), 1)
+    assert "could not be written" in one_line(handrail("--help", before=lambda: _output_to("/dev/full")), 1)
 
 
 def _output_to(place: str) -> None:

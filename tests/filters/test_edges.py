@@ -107,3 +107,13 @@ def test_the_next_agent_has_something_to_answer_or_never_starts(variant: str) ->
         assert (seed[-1].role, seed[-1].text) == ("user", "disk is full")
     with pytest.raises(NothingToHandOver):
         seal(filter).hand_over(given)
+
+
+def test_a_call_id_that_came_back_means_the_last_message_that_has_it() -> None:
+    ask = call("research", call_id="s1", input="VAT?")
+    held = view(
+        user("VAT?"), assistant("I ask.", ask), tool_result(ask, "20 %"), user("Sure?"), assistant("Again.", ask)
+    )
+    edge = edge_history(held, "s1", kind="subagent")
+    assert texts(edge.messages) == ["VAT?", "I ask.", "20 %", "Sure?", "Again."]
+    assert edge.messages[-1].tool_calls == ()

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -21,7 +22,8 @@ from handrail.filters import (
     tool_result,
     user,
 )
-from handrail.filters.messages import canonical_json, is_empty
+from handrail.filters.errors import InvalidMessage
+from handrail.filters.messages import Part, canonical_json, is_empty
 
 
 def test_constructors_take_words_and_parts() -> None:
@@ -130,3 +132,43 @@ def test_a_message_is_empty_when_no_part_says_anything(part: Text, empty: bool) 
 def test_json_of_another_shape_is_refused_with_its_place() -> None:
     with pytest.raises(msgspec.ValidationError, match=r"\$\.content\[0\]"):
         msgspec.json.decode(b'{"role":"user","content":[{"kind":"telepathy"}]}', type=Message)
+
+
+WHOLE: dict[type[Any], dict[str, Any]] = {
+    **{kind: {} for kind in get_args(Part)},
+    Message: {"role": "user"},
+    Text: {"text": "Hi"},
+    ToolCall: {"id": "c1", "name": "x"},
+    Refusal: {"text": "No."},
+    Opaque: {"provider": "openai", "type": "x", "data": "{}"},
+}
+OTHERS: dict[Any, tuple[Any, ...]] = {
+    "content": (7, 1.5, (7,), (user("Hi"),), [None], object()),
+    "role": ("developer", "", None, 7),
+    "family": ("thoughts", "", None, 7),
+    int: (1.5, "5", True, [5]),
+    bool: (1, 0, "yes", None),
+    str: (7, 1.5, True, b"Hi", ["Hi"], object()),
+}
+FIELDS = [(kind, field.name) for kind in WHOLE for field in msgspec.structs.fields(kind)]
+
+
+@pytest.mark.parametrize(("kind", "name"), FIELDS, ids=[f"{kind.__name__}.{name}" for kind, name in FIELDS])
+def test_a_value_of_another_type_is_refused_where_it_is_given(kind: type[Any], name: str) -> None:
+    (field,) = [field for field in msgspec.structs.fields(kind) if field.name == name]
+    wanted = next((each for each in (bool, int) if each in (field.type, *get_args(field.type))), str)
+    whole = kind(**WHOLE[kind])
+    for value in OTHERS.get(name, OTHERS[wanted]):
+        for make in (lambda: kind(**{**WHOLE[kind], name: value}), lambda: msgspec.structs.replace(whole, **{name: value})):
+            with pytest.raises(InvalidMessage, match=f"{kind.__name__}.{name} is ") as caught:
+                make()
+            assert caught.value.field == name
+            assert isinstance(caught.value, ValueError)
+
+
+def test_an_error_of_a_value_says_what_was_found_and_what_was_possible() -> None:
+    with pytest.raises(InvalidMessage, match=r"Message.created_at is int or None, not 1.5") as caught:
+        user("Hi", created_at=1.5)
+    assert (caught.value.found, caught.value.possible) == (1.5, "int or None")
+    with pytest.raises(InvalidMessage, match="Message.role is one of assistant, system, tool, user, not 'developer'"):
+        Message("developer")  # type: ignore[arg-type]  # what is tested

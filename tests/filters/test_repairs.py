@@ -115,3 +115,13 @@ def test_the_filter_repairs_too_and_takes_no_third_way() -> None:
     assert repair()((tool_result("c9", "7"),)) == ()
     with pytest.raises(InvalidFilter, match="'drop' or 'answer', not 'guess'"):
         repair(open_calls="guess")  # type: ignore[call-overload]
+
+
+def test_answers_that_are_added_stand_in_the_order_of_the_calls_with_those_that_were_given() -> None:
+    given = tool_result(STOCK_B, "2 left")
+    repaired = repair((user("A or B?"), assistant(STOCK_A, STOCK_B), given, user("Well?")), open_calls="answer")
+    assert [(message.role, message.call_id, message.synthetic) for message in repaired.messages[2:]] == [
+        ("tool", "c1", True),
+        ("tool", "c2", False),
+        ("user", None, False),
+    ]

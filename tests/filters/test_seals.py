@@ -178,3 +178,23 @@ def test_a_filter_may_bring_back_a_result_that_the_view_holds() -> None:
     assert [message.id for message in seed] == ["m0", "m1", "m2", "m3"]
     with pytest.raises(FilterFailed, match=r"2, custom.* invents"):
         seal(compose(full(), lambda history: (*history, *HISTORY[2:]))).hand_over(given)
+
+
+def test_an_answer_that_the_view_holds_stays_the_answer_of_its_own_call() -> None:
+    asked, moved = assistant(call("buy", call_id="c9"), id="m9"), HISTORY[3].replace(call_id="c9")
+    with pytest.raises(FilterFailed, match="invents an answer to the call 'c9'"):
+        seal(lambda history: (*history, asked, moved)).hand_over(HISTORY[:2], origin=HISTORY)
+
+
+@pytest.mark.parametrize(
+    ("odd", "problem"),
+    [(lambda history: history[9], "raised IndexError"), (lambda history: None, "returned what is not messages")],
+)
+def test_a_per_message_filter_that_fails_on_a_note_is_named_by_its_step(odd: Any, problem: str) -> None:
+    def on_notes(history: Any) -> Any:
+        return odd(history) if history[0].text == "PIN 9041" else history
+
+    filter = compose(last_n(9), custom(on_notes, per_message=True))
+    assert seal(filter).hand_over(HISTORY, [Note("input", "pen?")])[-1].text == "pen?"
+    with pytest.raises(FilterFailed, match=f"2, custom.*{problem}"):
+        seal(filter).hand_over(HISTORY, [Note("input", "PIN 9041")])

@@ -35,3 +35,21 @@ def test_what_is_appended_is_repaired() -> None:
     view = View(History([tool_result(TRACK, "in Porto", id="m2")]))
     seed: tuple[Message, ...] = (assistant("I looked.", TRACK, id="m1"), tool_result(TRACK, "in Porto", id="m2"))
     assert view.enter(seed).history[-1] == assistant("I looked.", id="m1")
+
+
+def test_a_call_id_that_comes_back_is_that_of_the_message_right_before_its_result() -> None:
+    view = View(History([assistant("Let me look.", id="m1")]))
+    seed = (
+        assistant("Let me look.", TRACK, id="m1"),
+        tool_result(TRACK, "in Porto", id="m2"),
+        assistant("And now?", TRACK, id="m3"),
+        tool_result(TRACK, "in Lisbon", id="m4"),
+    )
+    assert ids(view.enter(seed)) == ["m1", "m3", "m4"]
+    held = View(History([assistant("And now?", id="m3")]))
+    assert ids(held.enter(seed)) == ["m3", "m1", "m2"]
+
+
+def test_a_view_that_was_emptied_does_not_take_back_what_it_held() -> None:
+    view = View(History(), removed=frozenset({"m1"}))
+    assert ids(view.enter((user("a", id="m1"), user("b", id="m2")))) == ["m2"]

@@ -57,6 +57,7 @@ from handrail.filters.messages import Audio, File, Image, Messages
 any_text = st.text(st.characters(codec=None), max_size=20)
 words = st.sampled_from(
     ["", "Hello", "北 🍸", "<think>hm</think>yes", "<think>open", "shut</think>", "[REDACTED:internal:email]", "\ud83d"]
+    + ["<Think>hm</THINK>yes", "<thi", "nk>", "shut</ThinkinG >"]
 )
 texts = words | any_text
 ids = st.sampled_from(["", "c1", "c2", "c3"])
@@ -214,3 +215,40 @@ filters: st.SearchStrategy[Filter] = simple | st.lists(simple, max_size=3).map(l
 notes = st.lists(
     st.builds(Note, st.sampled_from(["reason", "input"]), texts, labels), max_size=2, unique_by=lambda note: note.label
 )
+
+
+def raises(history: Messages) -> Messages:
+    """A function that fails."""
+    raise LookupError("no such key")
+
+
+def repeats(history: Messages) -> Messages:
+    """A function that gives everything twice."""
+    return (*history, *history)
+
+
+def turns_round(history: Messages) -> Messages:
+    """A function that puts the last first."""
+    return tuple(reversed(history))
+
+
+def answers_all(history: Messages) -> Messages:
+    """A function that invents an answer to every call."""
+    return (*history, *[tool_result(call, "Yes.", id=f"y{call.id}") for said in history for call in said.tool_calls])
+
+
+nonsense = st.sampled_from([None, 7, "text", ["text"], [None], {}, object()])
+made_up = st.lists(messages | st.builds(Message.replace, messages, id=st.sampled_from(["m0", "m1", "x1"])), max_size=4)
+hostile_functions: st.SearchStrategy[Callable[[Messages], Any]] = st.one_of(
+    st.sampled_from([raises, repeats, turns_round, answers_all]),
+    nonsense.map(lambda value: lambda history: value),
+    made_up.map(lambda made: lambda history: made),
+    made_up.map(lambda made: lambda history: [*made[:2], *history, *made[2:]]),
+)
+"""Functions that fail, give what is no messages, or give any messages at all."""
+
+hostile_filters = st.builds(lambda fn, alone: custom(fn, per_message=alone), hostile_functions, st.booleans())
+any_filters: st.SearchStrategy[Filter] = filters | st.lists(simple | hostile_filters, min_size=1, max_size=3).map(
+    lambda steps: compose(*steps)
+)
+"""Filters of every kind, and those that do their worst."""

@@ -2,7 +2,7 @@
 
 import json
 import pickle
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import rfc8785
@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from handrail.filters import History, Message, digest
 from handrail.filters.canonical import OWN_KEY, canonical_text
-from handrail.filters.messages import canonical_json
+from handrail.filters.errors import InvalidMessage
+from handrail.filters.messages import Part, canonical_json
 from handrail.filters.surveys import Survey
 from laws.strategies import histories, messages
 
@@ -112,3 +113,21 @@ def test_a_message_is_found_by_its_id(history: History) -> None:
     assert [history.position(message.id) for message in history] == list(range(len(history)))
     assert history.position("nobody") is None
     assert history.position("") is None
+
+
+anything = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary(max_size=4), st.just([7]), st.builds(object)
+)
+
+
+@given(st.sampled_from([Message, *get_args(Part)]), st.data())
+def test_what_a_message_is_made_of_is_refused_or_can_be_read_again(kind: Any, data: st.DataObject) -> None:
+    fields = [field.name for field in msgspec.structs.fields(kind)]
+    given_fields = {name: data.draw(anything, name) for name in fields if data.draw(st.booleans(), f"{name} is given")}
+    role = {"role": "user"} if kind is Message else {}
+    try:
+        made = kind(**{**role, **given_fields})
+    except (InvalidMessage, TypeError) as error:
+        assert isinstance(error, InvalidMessage) or "Missing required argument" in str(error)
+    else:
+        assert msgspec.json.decode(msgspec.json.encode(made), type=kind) == made

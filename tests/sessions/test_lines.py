@@ -3,6 +3,8 @@
 import io
 from hashlib import sha256
 
+import pytest
+
 from handrail.sessions.lines import ZEROS, chained, each_line, follows, link, prev_of
 
 
@@ -37,3 +39,18 @@ def test_progress_is_told_in_bytes() -> None:
     assert told == sorted(told)
     assert told[-1] == 5_000_000
     assert len(told) == 5
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"prev":"%b","kind":"x","prev":"%b"}' % (b"a" * 64, b"b" * 64),
+        b'{"prev":"%b","kind":"x","pr\\u0065v":"%b"}' % (b"a" * 64, b"b" * 64),
+        b'{"kind":"x","within":{"prev":"%b"}}' % (b"a" * 64),
+        b'{"prev":5,"kind":"x"}',
+    ],
+)
+def test_a_line_that_names_two_links_or_none_follows_nothing(line: bytes) -> None:
+    assert prev_of(line) == ""
+    for named in ("a" * 64, "b" * 64):
+        assert not any([follows(line, named, decoded) for decoded in (None, "b" * 64)])

@@ -23,6 +23,7 @@ from handrail.sessions import (
     UnknownView,
     Usage,
     export,
+    import_file,
     read,
     verify,
 )
@@ -224,6 +225,9 @@ def test_a_name_that_no_file_can_have_is_told_as_what_it_is(path: Path, tmp_path
             write(path, tmp_path / "a\0b")
     with pytest.raises(JournalFailed, match="zero byte"):
         Session(tmp_path / "a\0b").append(said("one"))
+    (tmp_path / "chat.json").write_text('[{"role":"user","content":"Hi"}]')
+    with pytest.raises(JournalFailed, match="zero byte"):
+        import_file(tmp_path / "chat.json", tmp_path / "a\0b")
     for look in (verify, read):
         with pytest.raises(OSError, match="zero byte"):
             look("a\0b")

@@ -39,6 +39,9 @@ class Endless:
         yield TextDelta("Well, ")
         await asyncio.Event().wait()
 
+    async def complete(self, request):
+        await asyncio.Event().wait()
+
     async def aclose(self):
         pass
 

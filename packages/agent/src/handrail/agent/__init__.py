@@ -25,8 +25,9 @@ from handrail.agent.kernel import Middleware
 from handrail.agent.limits import Limits
 from handrail.agent.models import ChatResponse, Model, Settings
 from handrail.agent.previews import Preview, preview
-from handrail.agent.runs import RunResult, Stream
+from handrail.agent.runs import RunResult
 from handrail.agent.scripted import FunctionModel, ScriptedModel
+from handrail.agent.streams import Stream
 from handrail.agent.subagents import to_tool
 from handrail.agent.tools import Tool, tool
 

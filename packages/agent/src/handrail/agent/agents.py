@@ -5,6 +5,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from handrail.agent.entering import Input
 from handrail.agent.errors import BuildError
 from handrail.agent.graphs import Graph, check_offered, resolve
 from handrail.agent.handoffs import Handoff, handoff
@@ -12,7 +13,8 @@ from handrail.agent.kernel.middlewares import Middleware, check_middleware
 from handrail.agent.limits import Limits
 from handrail.agent.models import DEFAULT_SETTINGS, Model, Settings, find_model
 from handrail.agent.names import check_agent_name
-from handrail.agent.runs import Input, RunResult, Stream, execute
+from handrail.agent.runs import RunResult, execute
+from handrail.agent.streams import Stream
 from handrail.agent.subagents import AgentTool, to_tool
 from handrail.agent.tools import Tool
 from handrail.agent.tools import tool as as_tool

@@ -81,25 +81,7 @@ async def cross_boundary(
     edge = edge_history(view, call_id, kind=kind)
     if turn.emit is not None:
         turn.tell(HandoffStart, bound.name, target, call_id or "")
-    known = await resolved(turn, edge, filter.filter, kind, target, reason, input)
-    if known is not filter.filter:
-        filter = seal(known)
-    boundary = Boundary(edge, filter, (), back, turn.label())
-    request = HandoffRequest(
-        run=turn.context,
-        kind=kind,
-        source=bound.name,
-        target=target,
-        history=edge.messages,
-        filter=filter.filter,
-        reason=reason,
-        input=input,
-        boundary=boundary,
-    )
-    response = await bound.crossing(request)
-    if type(response) is not HandoffResponse:
-        raise InvalidAnswer(f"the handoff chain of {bound.name} gave {type(response).__name__}, not a HandoffResponse")
-    seed, edited = _resealed(boundary, response.seed)
+    boundary, seed, edited = await _through_chain(turn, edge, kind, target, filter, (reason, input), back)
     enforce(
         turn,
         policy,
@@ -129,6 +111,38 @@ async def cross_boundary(
     if turn.emit is not None:
         turn.tell(HandoffEnd, bound.name, target, call_id or "", tuple(seed), len(edge.messages))
     return crossing
+
+
+async def _through_chain(
+    turn: "Turn",
+    edge: Edge,
+    kind: Literal["handoff", "subagent"],
+    target: str,
+    filter: Seal,
+    words: tuple[str, str],
+    back: bool,
+) -> "tuple[Boundary, Messages, str | None]":
+    bound, (reason, input) = turn.bound, words
+    known = await resolved(turn, edge, filter.filter, kind, target, reason, input)
+    if known is not filter.filter:
+        filter = seal(known)
+    boundary = Boundary(edge, filter, (), back, turn.label())
+    request = HandoffRequest(
+        run=turn.context,
+        kind=kind,
+        source=bound.name,
+        target=target,
+        history=edge.messages,
+        filter=filter.filter,
+        reason=reason,
+        input=input,
+        boundary=boundary,
+    )
+    response = await bound.crossing(request)
+    if type(response) is not HandoffResponse:
+        raise InvalidAnswer(f"the handoff chain of {bound.name} gave {type(response).__name__}, not a HandoffResponse")
+    seed, edited = _resealed(boundary, response.seed)
+    return boundary, seed, edited
 
 
 def enforce(turn: "Turn", policy: "Policy | None", **crossing: Any) -> None:

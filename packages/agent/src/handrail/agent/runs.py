@@ -2,14 +2,14 @@
 
 import asyncio
 import os
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from handrail.agent.errors import ActiveAgentUnknown, BuildError, InvalidInput, LimitExceeded, RunError, tell
-from handrail.agent.events import Event, Failed, LimitReached, Recovered, RunEnd, RunStart
+from handrail.agent.entering import Input, entering
+from handrail.agent.errors import ActiveAgentUnknown, BuildError, LimitExceeded, tell
+from handrail.agent.events import Failed, LimitReached, Recovered, RunEnd, RunStart
 from handrail.agent.handing import hand_back
 from handrail.agent.handoffs import Handoff
 from handrail.agent.journals import Log
@@ -17,18 +17,14 @@ from handrail.agent.limits import DEFAULT_LIMITS, Budget, Limits
 from handrail.agent.loop import converse
 from handrail.agent.reports import Crossing
 from handrail.agent.scopes import Emit, Scope, UnheldIds
-from handrail.agent.threads import ended
-from handrail.filters import Clock, HandrailError, History, IdSource, Message, View, user
-from handrail.filters.messages import Messages, id_given_twice, is_empty
-from handrail.filters.repairs import lawful, restore
+from handrail.filters import Clock, HandrailError, History, IdSource, Message
+from handrail.filters.messages import Messages
 from handrail.sessions import Session, Usage
 from handrail.sessions.paths import top_path
 
 if TYPE_CHECKING:
     from handrail.agent.graphs import Bound, Graph
     from handrail.filters.policies import Policy
-
-Input: TypeAlias = str | Message | Sequence[Message]
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,7 +189,7 @@ async def _conduct(run: Run, scope: Scope, first: "Bound", input: Input) -> RunR
     if emit is not None:
         emit(RunStart(run.id, path, first.name))
     try:
-        entered = _entering(run, scope, path, input)
+        entered = entering(run, scope, path, input)
         result, last = await converse(run, scope, first, entered)
         await hand_back(last)
     except BaseException as error:
@@ -237,141 +233,3 @@ def _fail(run: Run, scope: Scope, first: "Bound", error: BaseException) -> None:
             run.emit(Failed(run.id, path, **tell(error)))
         status = "failed" if isinstance(error, Exception) else "cancelled"
         run.emit(RunEnd(run.id, path, status, run.usage))
-
-
-def _entering(run: Run, scope: Scope, path: str, input: Input) -> Messages:
-    """The messages that a run adds to its first agent's view, each with an id, the view made lawful before them."""
-    view = scope.views.get(path)
-    if view is not None:
-        repaired = restore(view.history, "answer")
-        if repaired.messages is not view.history:
-            fixed = History([_named(run, scope, message) for message in repaired.messages])
-            run.log.edit(path, view.history, fixed, "the transcript laws, when the conversation went on")
-            scope.views[path] = View(fixed, view.removed)
-    if isinstance(input, str) and input:
-        run.fresh = True
-        return (user(input, id=scope.ids.next(), created_at=run.clock()),)
-    messages = _messages(input)
-    run.fresh = len(messages) == 1 and not messages[0].id
-    if not isinstance(messages, History) or run.log.on:
-        _refuse_twice(messages, scope.views.get(path))
-    if not lawful(messages):
-        messages = restore(messages, "answer").messages
-    if not isinstance(messages, History) or messages.survey().unnamed_at is not None:
-        messages = History([_named(run, scope, message) for message in messages])
-    _refuse_silence(messages if len(messages) else scope.views.get(path, View(History())).history)
-    return messages
-
-
-def _messages(input: Input) -> Messages:
-    if isinstance(input, History):
-        return input
-    messages = (user(input),) if isinstance(input, str) else (input,) if isinstance(input, Message) else input
-    if not isinstance(messages, list | tuple) or not all([type(message) is Message for message in messages]):
-        raise InvalidInput(f"the input of a run is text, a message, or messages, not {type(input).__name__}")
-    if any([message.role == "user" and is_empty(message) for message in messages]):
-        raise InvalidInput("the input of a run has an empty user message, which no model can answer")
-    return messages
-
-
-def _refuse_twice(messages: Messages, view: View | None) -> None:
-    # A message that the view holds already may be given again as it is; other words under its id would be lost.
-    if (twice := id_given_twice(messages)) is not None:
-        raise InvalidInput(f"the input of a run gives the message id {twice!r} twice")
-    if view is None:
-        return
-    for message in messages:
-        place = view.history.position(message.id) if message.id else None
-        if place is not None and view.history[place].digest != message.digest:
-            raise InvalidInput(f"the conversation holds another message with the id {message.id!r}; leave the id empty")
-
-
-def _refuse_silence(messages: Messages) -> None:
-    last = next((message for message in reversed(messages) if message.role != "system"), None)
-    if last is None:
-        raise InvalidInput("there is nothing to answer: the run was given no message but system messages")
-
-
-def _named(run: Run, scope: Scope, message: Message) -> Message:
-    if message.id:
-        return message
-    return msgspec.structs.replace(message, id=scope.ids.next(), created_at=message.created_at or run.clock())
-
-
-class Stream:
-    """A run that is heard as it goes. Use it with `async with`, and iterate over its events."""
-
-    LEAD = 1000
-    """How many events a run may be ahead of its listener before it waits."""
-
-    def __init__(self, begin: Callable[..., Awaitable[RunResult]]) -> None:
-        self._begin = begin
-        self._events: deque[Event] = deque()
-        self._heard: asyncio.Future[None] | None = None
-        self._room: asyncio.Future[None] | None = None
-        self._task: asyncio.Task[RunResult] | None = None
-
-    @property
-    def result(self) -> RunResult:
-        """The run's result, once its events have ended. Raises what the run raised, or `RunError` before the end."""
-        if self._task is None or not self._task.done():
-            raise RunError("the run has not ended yet; its result is there when its events have ended")
-        if self._task.cancelled():
-            raise RunError("the run was cancelled before it ended, so it has no result")
-        return self._task.result()
-
-    async def __aenter__(self) -> "Stream":
-        if self._task is not None:
-            raise RunError("a stream is one run; call stream() again for another")
-        self._task = asyncio.ensure_future(self._begin(self._emit, self._wait_for_room))
-        self._task.add_done_callback(self._wake)
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        task = self._task
-        if task is None:
-            return
-        if not task.done():
-            task.cancel()
-            await ended([task])
-        if not task.cancelled():
-            task.exception()  # taken note of: it was raised to whoever listened to the end
-
-    def __aiter__(self) -> "Stream":
-        return self
-
-    async def __anext__(self) -> Event:
-        events = self._events
-        while not events:
-            if self._task is None:
-                raise RunError("a stream is used with `async with`")
-            if self._task.done():
-                await self._task
-                raise StopAsyncIteration
-            self._heard = asyncio.get_running_loop().create_future()
-            await self._heard
-        if self._room is not None and len(events) <= self.LEAD // 2:
-            _resolve(self._room)
-        return events.popleft()
-
-    def _emit(self, event: Event) -> None:
-        self._events.append(event)
-        heard = self._heard
-        if heard is not None:
-            _resolve(heard)
-            self._heard = None
-
-    async def _wait_for_room(self) -> None:
-        while len(self._events) > self.LEAD:
-            self._room = asyncio.get_running_loop().create_future()
-            await self._room
-            self._room = None
-
-    def _wake(self, _: "asyncio.Task[RunResult]") -> None:
-        if self._heard is not None:
-            _resolve(self._heard)
-
-
-def _resolve(future: "asyncio.Future[None]") -> None:
-    if not future.done():
-        future.set_result(None)

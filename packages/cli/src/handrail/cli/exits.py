@@ -1,5 +1,6 @@
 """How a command ends: the exit codes, and an error as one line that says what to do."""
 
+import errno
 import re
 import sys
 
@@ -14,6 +15,7 @@ MISUSED = 2
 INTERRUPTED = 130
 
 _NOT_PRINTED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
+_FULL = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO})
 _ADVICE = {
     "DamagedSession": "`handrail verify` says what of it holds",
     "NothingToHandOver": "keep a user message, as last_n(10, keep_user=True) does",
@@ -38,6 +40,8 @@ def exit_code(error: BaseException) -> int:
     match error:
         case KeyboardInterrupt():
             return INTERRUPTED
+        case OSError() if is_full(error):
+            return FAILED
         case CommandError() | InvalidExpression() | InvalidFilter() | InvalidDescriptor() | PolicyInvalid() | OSError():
             return MISUSED
         case CounterMissing() | FormatError() | NotASession():
@@ -46,6 +50,11 @@ def exit_code(error: BaseException) -> int:
             return MISUSED
         case _:
             return MISUSED if _built_wrong(error) else FAILED
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether what was written to, standard output or a temporary file, took no more."""
+    return isinstance(error, OSError) and error.filename is None and error.errno in _FULL
 
 
 def _built_wrong(error: BaseException) -> bool:
@@ -68,6 +77,8 @@ def one_line(error: BaseException) -> str:
             text = f"{name!s}: is a folder; name a file"
         case OSError(filename=str() | bytes() as name):
             text = f"{name!s}: {error.strerror}"
+        case OSError() if is_full(error):
+            text = f"the output could not be written: {error.strerror}; make room there, or send it elsewhere"
         case _:
             text = f"{type(error).__name__}: {error}; --debug shows where"
     return printable(text)

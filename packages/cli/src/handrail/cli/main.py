@@ -4,8 +4,9 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
-from handrail.cli.exits import FAILED, INTERRUPTED, MISUSED, exit_code, one_line, printable
+from handrail.cli.exits import FAILED, INTERRUPTED, MISUSED, exit_code, is_full, one_line, printable
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,9 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001  # the last place where an error can be told in one line
         if debug:
             _show_traceback()
-        if isinstance(error, OSError) and _is_output_full():
+        if is_full(error):
             _unheard()
-            return _say(f"standard output cannot be written to: {error.strerror}; its end is missing", FAILED)
         return _say(one_line(error), exit_code(error))
 
 
@@ -39,16 +39,12 @@ def _open_what_is_closed() -> None:
     # In this order, so that no file that is opened later gets the number of a standard stream.
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115  # the interpreter closes it
+            setattr(sys, name, _nowhere(mode))
 
 
-def _is_output_full() -> bool:
-    # What could not be written is still in the buffer.
-    try:
-        sys.stdout.flush()
-    except OSError:
-        return True
-    return False
+def _nowhere(mode: str) -> Any:
+    # Like the interpreter's own streams it is never closed, which is no reason for a warning at the end.
+    return open(os.open(os.devnull, os.O_RDWR), mode, closefd=False)
 
 
 def _show_traceback() -> None:
@@ -86,6 +82,6 @@ def _say(line: str, code: int) -> int:
 
 
 def _unheard() -> int:
-    # Whoever read standard output is gone; what is left in its buffer has nowhere to go.
-    sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # the interpreter closes it
+    # Whoever read standard output is gone, or it is full; what is left in its buffer has nowhere to go.
+    sys.stdout = _nowhere("w")
     return FAILED

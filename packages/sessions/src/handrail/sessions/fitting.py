@@ -37,7 +37,9 @@ class Fitting:
             return f"it names {record.source} as its source, and stands in the view of {name_of(record.path)}"
         if record.target_path != path:
             return f"it leads to {record.target_path}, and {record.target} is at {path}"
-        if record.call_id is None or self._is_called(record.path, record.call_id, edge.view, transfer=handoff):
+        # A handoff that waits for its answer is made by a call that stays in the view, like a sub-agent's.
+        transfer = isinstance(record, HandoffRecord) and not record.returns
+        if record.call_id is None or self._is_called(record.path, record.call_id, edge.view, transfer=transfer):
             return ""
         return f"nothing called for it: no response holds the call {record.call_id!r}"
 

@@ -15,6 +15,7 @@ from handrail.filters.messages import Message
 from handrail.filters.repairs import breaches
 from handrail.filters.sources import Clock, IdSource
 from handrail.sessions.errors import FormatError, JournalFailed, SessionExists
+from handrail.sessions.opening import nameable
 from handrail.sessions.paths import is_top, top_path
 from handrail.sessions.reader import read
 from handrail.sessions.records import AgentRecord, AnyRecord, MessageRecord, SessionRecord, ToolResultRecord
@@ -138,6 +139,10 @@ def _targets(path: Path, target: Path, count: int) -> list[Path]:
 
 def _write(target: Path, records: Iterable[AnyRecord], clock: Clock | None, ids: IdSource | None) -> None:
     part = Path(f"{os.fspath(target)}.part")
+    try:
+        nameable(target)
+    except OSError as error:
+        raise JournalFailed(target, None, error) from error
     part.unlink(missing_ok=True)
     try:
         with Journal.create(part, fsync="never", clock=clock, ids=ids) as journal:

@@ -7,7 +7,7 @@ from typing import BinaryIO, Literal
 
 import msgspec
 
-from handrail.filters.catalogue.full import full
+from handrail.filters import full
 from handrail.filters.edges import Edge
 from handrail.filters.errors import FilterError, FilterNotRunnable
 from handrail.filters.messages import Message, Messages, digest

@@ -1,0 +1,76 @@
+"""What a run is given: messages that are fit to be answered, each with an id, and a view that is lawful before them."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from handrail.agent.errors import InvalidInput
+from handrail.filters import History, Message, View, user
+from handrail.filters.messages import Messages, id_given_twice, is_empty
+from handrail.filters.repairs import lawful, restore
+
+if TYPE_CHECKING:
+    from handrail.agent.runs import Run
+    from handrail.agent.scopes import Scope
+
+Input: TypeAlias = str | Message | Sequence[Message]
+
+
+def entering(run: "Run", scope: "Scope", path: str, input: Input) -> Messages:
+    """The messages that a run adds to its first agent's view, each with an id, the view made lawful before them."""
+    view = scope.views.get(path)
+    if view is not None:
+        repaired = restore(view.history, "answer")
+        if repaired.messages is not view.history:
+            fixed = History([_named(run, scope, message) for message in repaired.messages])
+            run.log.edit(path, view.history, fixed, "the transcript laws, when the conversation went on")
+            scope.views[path] = View(fixed, view.removed)
+    if isinstance(input, str) and input:
+        run.fresh = True
+        return (user(input, id=scope.ids.next(), created_at=run.clock()),)
+    messages = _messages(input)
+    run.fresh = len(messages) == 1 and not messages[0].id
+    if not isinstance(messages, History) or run.log.on:
+        _refuse_twice(messages, scope.views.get(path))
+    if not lawful(messages):
+        messages = restore(messages, "answer").messages
+    if not isinstance(messages, History) or messages.survey().unnamed_at is not None:
+        messages = History([_named(run, scope, message) for message in messages])
+    _refuse_silence(messages if len(messages) else scope.views.get(path, View(History())).history)
+    return messages
+
+
+def _messages(input: Input) -> Messages:
+    if isinstance(input, History):
+        return input
+    messages = (user(input),) if isinstance(input, str) else (input,) if isinstance(input, Message) else input
+    if not isinstance(messages, list | tuple) or not all([type(message) is Message for message in messages]):
+        raise InvalidInput(f"the input of a run is text, a message, or messages, not {type(input).__name__}")
+    if any([message.role == "user" and is_empty(message) for message in messages]):
+        raise InvalidInput("the input of a run has an empty user message, which no model can answer")
+    return messages
+
+
+def _refuse_twice(messages: Messages, view: View | None) -> None:
+    # A message that the view holds already may be given again as it is; other words under its id would be lost.
+    if (twice := id_given_twice(messages)) is not None:
+        raise InvalidInput(f"the input of a run gives the message id {twice!r} twice")
+    if view is None:
+        return
+    for message in messages:
+        place = view.history.position(message.id) if message.id else None
+        if place is not None and view.history[place].digest != message.digest:
+            raise InvalidInput(f"the conversation holds another message with the id {message.id!r}; leave the id empty")
+
+
+def _refuse_silence(messages: Messages) -> None:
+    last = next((message for message in reversed(messages) if message.role != "system"), None)
+    if last is None:
+        raise InvalidInput("there is nothing to answer: the run was given no message but system messages")
+
+
+def _named(run: "Run", scope: "Scope", message: Message) -> Message:
+    if message.id:
+        return message
+    return msgspec.structs.replace(message, id=scope.ids.next(), created_at=message.created_at or run.clock())

@@ -1,0 +1,89 @@
+"""Hearing a run as it goes."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from handrail.agent.errors import RunError
+from handrail.agent.events import Event
+from handrail.agent.runs import RunResult
+from handrail.agent.threads import ended
+
+
+class Stream:
+    """A run that is heard as it goes. Use it with `async with`, and iterate over its events."""
+
+    LEAD = 1000
+    """How many events a run may be ahead of its listener before it waits."""
+
+    def __init__(self, begin: Callable[..., Awaitable[RunResult]]) -> None:
+        self._begin = begin
+        self._events: deque[Event] = deque()
+        self._heard: asyncio.Future[None] | None = None
+        self._room: asyncio.Future[None] | None = None
+        self._task: asyncio.Task[RunResult] | None = None
+
+    @property
+    def result(self) -> RunResult:
+        """The run's result, once its events have ended. Raises what the run raised, or `RunError` before the end."""
+        if self._task is None or not self._task.done():
+            raise RunError("the run has not ended yet; its result is there when its events have ended")
+        if self._task.cancelled():
+            raise RunError("the run was cancelled before it ended, so it has no result")
+        return self._task.result()
+
+    async def __aenter__(self) -> "Stream":
+        if self._task is not None:
+            raise RunError("a stream is one run; call stream() again for another")
+        self._task = asyncio.ensure_future(self._begin(self._emit, self._wait_for_room))
+        self._task.add_done_callback(self._wake)
+        return self
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        task = self._task
+        if task is None:
+            return
+        if not task.done():
+            task.cancel()
+            await ended([task])
+        if not task.cancelled():
+            task.exception()  # taken note of: it was raised to whoever listened to the end
+
+    def __aiter__(self) -> "Stream":
+        return self
+
+    async def __anext__(self) -> Event:
+        events = self._events
+        while not events:
+            if self._task is None:
+                raise RunError("a stream is used with `async with`")
+            if self._task.done():
+                await self._task
+                raise StopAsyncIteration
+            self._heard = asyncio.get_running_loop().create_future()
+            await self._heard
+        if self._room is not None and len(events) <= self.LEAD // 2:
+            _resolve(self._room)
+        return events.popleft()
+
+    def _emit(self, event: Event) -> None:
+        self._events.append(event)
+        heard = self._heard
+        if heard is not None:
+            _resolve(heard)
+            self._heard = None
+
+    async def _wait_for_room(self) -> None:
+        while len(self._events) > self.LEAD:
+            self._room = asyncio.get_running_loop().create_future()
+            await self._room
+            self._room = None
+
+    def _wake(self, _: "asyncio.Task[RunResult]") -> None:
+        if self._heard is not None:
+            _resolve(self._heard)
+
+
+def _resolve(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
