@@ -1,6 +1,7 @@
 """Every call of a response gets exactly one result, in call order, whatever happens to it."""
 
 import asyncio
+import threading
 import time
 from datetime import date
 from typing import Any
@@ -436,8 +437,6 @@ async def test_results_are_new_messages_of_the_agent_with_ids_and_times() -> Non
 
 
 async def test_a_sync_tool_that_hangs_is_given_up_and_its_call_answered() -> None:
-    import threading
-
     release = threading.Event()
 
     def hang() -> None:
@@ -446,3 +445,57 @@ async def test_a_sync_tool_that_hangs_is_given_up_and_its_call_answered() -> Non
     view = await ended(every("hang"), [an("hang", hang, timeout=0.01)])
     release.set()
     assert "0.01 seconds" in result_of(view, "c1").text
+
+
+@pytest.mark.parametrize("timeout", [None, 60])
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_tool_that_raises_stop_iteration_has_an_error_result(timeout: float | None, is_async: bool) -> None:
+    def first(n: int = 0) -> Any:
+        return next(iter(range(n)))
+
+    async def first_async(n: int = 0) -> Any:
+        return first(n)
+
+    it = an("it", first_async if is_async else first, timeout=timeout)
+    view = await ended(every("it", "ok"), [it, ok])
+    assert (result_of(view, "c1").is_error, result_of(view, "c2").text) == (True, "ok")
+    assert "StopIteration" in result_of(view, "c1").text
+
+
+@pytest.mark.parametrize("debug", [False, True])
+async def test_the_progress_of_a_sync_tool_is_told_while_it_runs(debug: bool) -> None:
+    from handrail.agent import RunContext
+
+    heard = threading.Event()
+
+    def it(context: RunContext[None]) -> str:
+        context.progress("half way")
+        return "heard" if heard.wait(30) else "nobody listens"
+
+    asyncio.get_running_loop().set_debug(debug)
+    told: list[str] = []
+    async with Agent("X", model=ScriptedModel(every("it"), "done"), tools=[it]).stream("go") as run:
+        async for event in run:
+            if isinstance(event, ToolProgress):
+                told.append(f"{event.call_id} {event.text}")
+                heard.set()
+        assert answers(run.result.messages) == [("c1", "heard")]
+    assert told == ["c1 half way"]
+
+
+@pytest.mark.parametrize("hooked", [False, True])
+async def test_arguments_with_a_number_beyond_what_is_read_are_an_error_of_their_call(hooked: bool) -> None:
+    seen: list[str] = []
+
+    async def look(request: ToolRequest, call_next: Any) -> Any:
+        seen.append(str(dict(request.arguments)))
+        return await call_next(request)
+
+    async def it(n: int) -> str:
+        return str(n)
+
+    long, short = ToolCall("c1", "it", f'{{"n":{"7" * 5000}}}'), ToolCall("c2", "it", f'{{"n":{"7" * 30}}}')
+    view = await ended([long, short], [it], middleware=[Hook(look)] if hooked else [])
+    assert (result_of(view, "c1").is_error, result_of(view, "c2").text) == (True, "7" * 30)
+    assert len(result_of(view, "c1").text) < 500
+    assert len(seen) == hooked

@@ -20,6 +20,7 @@ from handrail.filters import (
     assistant,
     breaches,
     call,
+    compose,
     full,
     last_user,
     none,
@@ -28,6 +29,7 @@ from handrail.filters import (
     tool_result,
     user,
 )
+from handrail.filters.messages import canonical_json
 from handrail.sessions import Session, verify
 
 BUY = call("buy", call_id="c1", item="pen", qty=2)
@@ -289,3 +291,53 @@ async def test_reasoning_stays_in_its_own_agents_loop() -> None:
     assert not any(isinstance(part, Reasoning) for m in target.requests[0].messages for part in m.content)
     own = [part for message in source.requests[1].messages for part in message.content if isinstance(part, Reasoning)]
     assert own == [Reasoning("I think.", data='{"sig":"x"}')]
+
+
+def gives(*messages: Message) -> Edge:
+    async def instead(request: HandoffRequest, call_next: Any) -> Any:
+        return HandoffResponse(((await call_next(request)).seed[0], *messages))
+
+    return Edge(instead)
+
+
+@pytest.mark.parametrize(
+    ("made", "problem"),
+    [
+        ((user("one", id="x1"), user("two", id="x1")), "gives the message id 'x1' twice"),
+        ((TALK[0],), "gives the message id 's1' twice"),
+        ((user("Buy!", id="x1"), assistant(BUY, id="x2"), tool_result("c1", "bought", id="x3")), "invents an answer"),
+        ((assistant(BUY, id="x2"), tool_result("c1", "bought", id="t9")), "invents an answer to the call 'c1'"),
+    ],
+)
+async def test_a_hooks_seed_is_looked_at_as_a_filters_is(
+    made: tuple[Message, ...], problem: str, tmp_path: Path
+) -> None:
+    a, _, target = pair(full(), gives(*made))
+    with pytest.raises(FilterFailed, match=f"a hook around the handoff.*{problem}"):
+        await a.run(TALK, session=tmp_path / "s.jsonl")
+    assert requests(target) == []
+    assert (Session(tmp_path / "s.jsonl").handoffs, verify(tmp_path / "s.jsonl").state) == ([], "intact")
+
+
+async def test_a_hook_may_give_a_result_that_stands_in_the_view() -> None:
+    a, _, target = pair(last_user(), gives(user("Buy!", id="x1"), assistant(BUY, id="x2"), TALK[3]))
+    await a.run(TALK)
+    assert ids(target.requests[0].messages) == ["s1", "x1", "x2", "t1"]
+
+
+async def test_a_filter_may_bring_back_what_stands_in_the_view() -> None:
+    a, _, target = pair(compose(last_user(), lambda history: (*history, *TALK[2:])))
+    await a.run(TALK)
+    assert ids(target.requests[0].messages) == ["s1", "u1", "a1", "t1"]
+
+
+@pytest.mark.parametrize("filter", [mutates, clears, raises, nonsense])
+async def test_what_a_session_holds_is_the_same_bytes_after_a_hostile_filter(filter: Any, tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    await Agent("A", model=ScriptedModel("Anything else?")).run(TALK, session=path)
+    stored, before = path.read_bytes(), [canonical_json(message) for message in Session(path).history("A")]
+    with pytest.raises(FilterFailed), Session(path) as session:
+        await pair(filter)[0].run("Pass me on.", session=session)
+    assert path.read_bytes().startswith(stored)
+    for view in (session.history("A"), Session(path).history("A")):
+        assert [canonical_json(message) for message in view[: len(before)]] == before

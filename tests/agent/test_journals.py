@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.agent import Agent, ScriptedModel, handoff
+from handrail.agent import Agent, ScriptedModel, handoff, tool
 from handrail.agent.journals import Log, view_edit
 from handrail.agent.kernel import Middleware
 from handrail.agent.models import ChatResponse
@@ -199,3 +200,52 @@ async def test_the_same_run_is_written_in_the_same_lines(tmp_path: Path) -> None
         with Session(tmp_path / name, **fixed()) as session:
             await Agent("X", model=ScriptedModel(call("ok"), "done"), tools=[ok]).run("go", session=session, **fixed())
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+class Watched(Session):
+    """A session that notes what is asked of it, in order."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.order: list[str] = []
+
+    def append(self, *records: Any) -> None:
+        super().append(*records)
+        self.order += [type(record).__name__.removesuffix("Record") for record in records]
+
+    def before_effect(self) -> None:
+        super().before_effect()
+        self.order.append("synced")
+
+    def turn_end(self) -> None:
+        super().turn_end()
+        self.order.append("turn synced")
+
+
+@pytest.mark.parametrize(
+    ("effects", "between"),
+    [("side_effecting", ["synced"]), ("external", ["synced"]), ("read_only", []), ("pure", [])],
+)
+async def test_the_mark_of_a_call_is_synced_before_a_tool_with_effects_runs(
+    effects: Any, between: list[str], tmp_path: Path
+) -> None:
+    @tool(side_effects=effects)
+    async def act() -> str:
+        session.order.append("acted")
+        return "ok"
+
+    with Watched(tmp_path / "s.jsonl") as session:
+        await Agent("X", model=ScriptedModel(call("act", call_id="c1"), "done"), tools=[act]).run("go", session=session)
+        place = session.order.index("ToolCall")
+        assert session.order[place : session.order.index("ToolResult")] == ["ToolCall", *between, "acted"]
+
+
+async def test_every_turn_is_synced_at_its_end_and_the_last_one_with_its_own_record(tmp_path: Path) -> None:
+    model = ScriptedModel(call("transfer_to_b", call_id="h1"), "done")
+    agent = Agent("A", model=model, handoffs=[handoff(Agent("B", model=model), filter=full())])
+    with Watched(tmp_path / "s.jsonl") as session:
+        await agent.run("go", session=session)
+        first = session.order.index("turn synced")
+        assert session.order[first - 2 : first] == ["Handoff", "ToolResult"]
+        last = max(place for place, each in enumerate(session.order) if each == "Turn")
+        assert session.order[last + 1] == "turn synced"

@@ -1,5 +1,6 @@
 """Limits stop a run before the call they limit, and say where it stood."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from handrail.agent.events import LimitReached
 from handrail.agent.limits import Budget
 from handrail.agent.models import ChatResponse
 from handrail.filters import assistant, breaches, call, full, user
-from handrail.sessions import Usage
+from handrail.sessions import Session, Usage, verify
 
 
 def pinging(count: int) -> ScriptedModel:
@@ -88,15 +89,17 @@ async def test_calls_over_the_tool_call_limit_are_answered_but_neither_run_nor_c
     assert "max_tool_calls=2" in error.messages[-1].text
 
 
-async def test_two_agents_that_only_hand_over_to_each_other_are_stopped_by_the_handoff_limit() -> None:
+async def test_two_agents_that_only_hand_over_to_each_other_are_stopped_by_the_handoff_limit(tmp_path: Path) -> None:
     model = ScriptedModel(*[call(f"transfer_to_{'ba'[n % 2]}", call_id=f"h{n}") for n in range(6)])
     a = Agent("A", model=model, handoffs=[handoff(lambda: b, filter=full())])
     b = Agent("B", model=model, handoffs=[handoff(a, filter=full())])
-    error = await failure(a, "go", limits=Limits(max_handoffs=5, max_steps=100))
+    error = await failure(a, "go", limits=Limits(max_handoffs=5, max_steps=100), session=tmp_path / "s.jsonl")
     assert isinstance(error, LimitExceeded)
     assert (error.limit, len(model.requests), error.agent) == ("max_handoffs", 6, "B")
     assert list(error.path) == ["A", "B", "A", "B", "A", "B"]
     assert "A -> B -> A" in str(error)
+    taken = [f"{record.source}{record.target}" for record in Session(tmp_path / "s.jsonl").handoffs]
+    assert (taken, verify(tmp_path / "s.jsonl").state) == (["AB", "BA", "AB", "BA", "AB"], "intact")
     assert breaches(error.messages) == breaches(error.new_messages) == []
 
 
@@ -139,3 +142,36 @@ def named_ping(pings: list[int]) -> Any:
         return "pong"
 
     return ping
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_the_runs_limit_on_tool_calls_reached_by_another_agent_ends_the_run(waits: bool) -> None:
+    pings: list[int] = []
+    child = Agent("Child", model=pinging(3), tools=[named_ping(pings)])
+    asked = call("transfer_to_child") if waits else call("child", call_id="t1", input="x")
+    boss = Agent(
+        "Boss",
+        model=ScriptedModel(asked, "I go on."),
+        tools=[] if waits else [child.to_tool()],
+        handoffs=[handoff(child, returns=full())] if waits else [],
+    )
+    error = await failure(boss, "go", limits=Limits(max_tool_calls=2))
+    assert isinstance(error, LimitExceeded)
+    assert (error.limit, error.value, len(pings)) == ("max_tool_calls", 2, 2 if waits else 1)
+    assert breaches(error.messages) == []
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_an_agents_own_limit_on_tool_calls_is_an_error_for_who_asked_it(waits: bool) -> None:
+    child = Agent("Child", model=pinging(3), tools=[named_ping([])], limits=Limits(max_tool_calls=1))
+    asked = call("transfer_to_child", call_id="t1") if waits else call("child", call_id="t1", input="x")
+    boss = Agent(
+        "Boss",
+        model=ScriptedModel(asked, "I go on."),
+        tools=[] if waits else [child.to_tool()],
+        handoffs=[handoff(child, returns=full())] if waits else [],
+    )
+    result = await boss.run("go", limits=Limits(max_tool_calls=9))
+    (answer,) = [message for message in result.messages if message.role == "tool"]
+    assert (result.output, answer.is_error) == ("I go on.", True)
+    assert "max_tool_calls=1" in answer.text

@@ -9,6 +9,7 @@ from handrail.agent import Agent, FunctionModel, InvalidAnswer, InvalidInput, Mo
 from handrail.agent.kernel import ChatRequest, Middleware, TurnRequest, TurnResult
 from handrail.agent.models import ChatResponse
 from handrail.filters import (
+    Message,
     Reasoning,
     ToolCall,
     assistant,
@@ -301,3 +302,20 @@ async def test_what_a_turn_layer_makes_has_an_id_and_is_lawful() -> None:
 async def test_a_model_that_is_a_function_of_the_request_sees_the_run() -> None:
     model = FunctionModel(lambda request: f"{request.run.agent} {request.run.step} {request.run.attempt}")
     assert (await Agent("X", model=model).run("go")).output == "X 1 1"
+
+
+@pytest.mark.parametrize(
+    "message", [user("hi"), system("hi"), tool_result("c1", "hi"), assistant("hi", call("ok", call_id="c1"))]
+)
+async def test_a_turn_does_not_complete_with_what_is_no_answer(message: Message) -> None:
+    async def instead(request: TurnRequest, call_next: Any) -> TurnResult:
+        return TurnResult(status="completed", message=message)
+
+    async def after(request: TurnRequest, call_next: Any) -> TurnResult:
+        result: TurnResult = await call_next(request)
+        return result.replace(message=message)
+
+    for hook, left in ((instead, "u"), (after, "ua")):
+        error = await failure(Agent("X", model=ScriptedModel("fine"), middleware=[Around(turn=hook)]), "go")
+        assert type(error) is InvalidAnswer
+        assert (roles(error.messages), breaches(error.messages)) == (left, [])

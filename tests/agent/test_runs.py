@@ -18,12 +18,14 @@ from handrail.agent import (
     Agent,
     BuildError,
     FunctionModel,
+    InvalidAnswer,
+    InvalidInput,
     ModelUnavailable,
     RunError,
     ScriptedModel,
     handoff,
 )
-from handrail.agent.events import RunEnd, RunStart, Text
+from handrail.agent.events import Recovered, RunEnd, RunStart, Text
 from handrail.agent.kernel import ChatRequest, Middleware
 from handrail.filters import (
     FixedClock,
@@ -417,3 +419,164 @@ def test_an_interrupt_in_a_tool_comes_out_and_every_call_is_answered(names: list
     view = Session(path).history("X")
     assert ([message.call_id for message in view[2:]], breaches(view)) == (names, [])
     assert verify(path).state == "intact"
+
+
+class Late(Middleware):
+    """A turn layer that fails, or waits for ever, when the turn has handed over."""
+
+    def __init__(self, ends: str) -> None:
+        self.ends = ends
+        self.reached = asyncio.Event()
+
+    async def around_turn(self, request: Any, call_next: Any) -> Any:
+        await call_next(request)
+        self.reached.set()
+        if self.ends == "fails":
+            raise PermissionError("no")
+        return await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("ends", ["fails", "is cancelled"])
+@pytest.mark.parametrize("again", [False, True])
+async def test_what_was_recorded_as_crossed_stays_in_the_targets_view_whatever_becomes_of_the_turn(
+    ends: str, again: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "s.jsonl"
+    late, target = Late(ends), ScriptedModel(*["B was here." for _ in range(again)], "B here.")
+    b = Agent("B", model=target)
+    edges: dict[str, Any] = {"handoffs": [handoff(b, filter=full())]}
+    with Session(path) as session:
+        if again:
+            await Agent("A", model=ScriptedModel(call("transfer_to_b")), **edges).run("first", session=session)
+        agent = Agent("A", model=ScriptedModel(call("transfer_to_b", call_id="h9")), middleware=[late], **edges)
+        running = asyncio.create_task(agent.run("go", session=session, start="self"))
+        await late.reached.wait()
+        running.cancel() if ends == "is cancelled" else None
+        with pytest.raises(asyncio.CancelledError if ends == "is cancelled" else PermissionError):
+            await running
+        assert session.active_agent == "B"
+        assert session.history("B") == Session(path).history("B")
+        result = await Agent("A", model=ScriptedModel(), **edges).run("and?", session=session)
+        assert (result.output, texts(target.requests[-1].messages)[-2:]) == ("B here.", ["go", "and?"])
+        assert session.history("B") == result.messages == Session(path).history("B")
+    assert (verify(path).state, unlawful(requests(target))) == ("intact", [])
+
+
+async def test_other_words_under_an_id_that_the_conversation_holds_are_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "s.jsonl")
+    model = ScriptedModel("one", "two")
+    agent = Agent("X", model=model)
+    await agent.run(user("go", id="u1"), session=path)
+    before = Path(path).read_bytes()
+    with pytest.raises(InvalidInput, match="another message with the id 'u1'"):
+        await agent.run([user("stop", id="u1"), user("and?")], session=path)
+    assert (len(requests(model)), Path(path).read_bytes()) == (1, before)
+    same = [user("go", id="u1", created_at=7), user("and?")]
+    assert texts((await agent.run(same, session=path)).messages) == ["go", "one", "and?", "two"]
+    assert verify(path).state == "intact"
+
+
+async def test_ids_that_count_from_one_again_are_given_where_none_holds_them(tmp_path: Path) -> None:
+    path = str(tmp_path / "s.jsonl")
+    for number in (1, 2, 3):
+        agent = pair(ScriptedModel(call("transfer_to_b"), f"done {number}"))
+        result = await agent.run(f"go {number}", session=path, ids=FixedIds("m"), start="self")
+        assert texts(result.messages)[-2:] == [f"go {number}", f"done {number}"]
+        assert result.messages == Session(path).history("B")
+    assert len(set(ids(Session(path).log))) == len(Session(path).log)
+    assert verify(path).state == "intact"
+
+
+async def test_an_id_twice_in_what_a_run_is_given_is_refused(tmp_path: Path) -> None:
+    model = ScriptedModel()
+    twice = [user("one", id="u1"), user("two", id="u1")]
+    for session in (None, tmp_path / "s.jsonl"):
+        with pytest.raises(InvalidInput, match="the message id 'u1' twice"):
+            await Agent("X", model=model).run(twice, session=session)
+    assert requests(model) == []
+
+
+@pytest.mark.parametrize("load_history", [True, False])
+async def test_an_id_twice_in_what_a_hook_around_the_turn_gives_is_refused(load_history: bool) -> None:
+    class Twice(Middleware):
+        async def around_turn(self, request: Any, call_next: Any) -> Any:
+            made = [*request.messages, user("please", id="p1"), user("now", id="p1")]
+            return await call_next(request.replace(messages=made, load_history=load_history))
+
+    model = ScriptedModel()
+    error = await failure(Agent("X", model=model, middleware=[Twice()]), "go")
+    assert type(error) is InvalidAnswer
+    assert "gives the message id 'p1' twice" in str(error)
+    assert (requests(model), texts(error.messages)) == ([], ["go"])
+
+
+async def test_a_listener_that_is_cancelled_again_while_it_leaves_still_waits_for_the_runs_end() -> None:
+    begun, stopping, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    stopped: list[str] = []
+
+    async def slow_to_stop() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopping.set()
+            await done.wait()
+            stopped.append("tool")
+
+    agent = Agent("X", model=ScriptedModel(call("slow_to_stop")), tools=[slow_to_stop])
+
+    async def listen() -> None:
+        async with agent.stream("go") as run:
+            async for _ in run:
+                pass
+
+    listening = asyncio.create_task(listen())
+    await begun.wait()
+    listening.cancel()
+    await stopping.wait()
+    for _ in range(3):
+        listening.cancel()
+        await pause()
+    assert not listening.done()
+    done.set()
+    with pytest.raises(asyncio.CancelledError):
+        await listening
+    assert (stopped, tasks()) == (["tool"], set())
+
+
+HANGING = """
+import threading
+from handrail.agent import Agent, ScriptedModel, tool
+from handrail.filters import call
+
+
+@tool(timeout=0.05)
+def hang() -> None:
+    threading.Event().wait()
+
+
+agent = Agent("X", model=ScriptedModel(call("hang", call_id="c1"), "I go on."), tools=[hang])
+result = agent.run_sync("go")
+print(result.messages[2].text, result.output, flush=True)
+"""
+
+
+def test_a_sync_tool_that_hangs_keeps_neither_the_run_nor_the_program_from_ending() -> None:
+    ended = subprocess.run([sys.executable, "-c", HANGING], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == "hang did not end within 0.05 seconds. I go on.\n"
+
+
+async def test_what_a_crash_left_at_the_end_of_a_session_is_cut_and_told(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    agent = Agent("X", model=ScriptedModel("one", "two", "three"))
+    assert (await agent.run("go", session=path)).recovered == ""
+    size = path.stat().st_size
+    with path.open("ab") as file:
+        file.write(b'{"prev":"0000","kind":"mess')
+    heard = await hear(agent, "and?", session=path)
+    assert heard.result is not None
+    assert f"27 bytes from byte {size} on" in heard.result.recovered
+    assert [event.what for event in heard.of(Recovered)] == [heard.result.recovered]
+    assert (texts(heard.result.messages), verify(path).state) == (["go", "one", "and?", "two"], "intact")
+    assert (await agent.run("more", session=path)).recovered == ""

@@ -7,9 +7,19 @@ from typing import Any
 import pytest
 
 from agent.desks import answers, hear, ids, pause, requests, result_of, roles, tasks, texts, unlawful
-from handrail.agent import Agent, FunctionModel, Limits, ModelRefused, RunContext, ScriptedModel, UnfitName, to_tool
+from handrail.agent import (
+    Agent,
+    FunctionModel,
+    Limits,
+    ModelRefused,
+    RunContext,
+    ScriptedModel,
+    UnfitName,
+    handoff,
+    to_tool,
+)
 from handrail.agent.events import Event, HandoffEnd, RunEnd, Text, ToolEnd, ToolStart, TurnEnd, TurnStart
-from handrail.agent.kernel import ChatRequest, Middleware
+from handrail.agent.kernel import ChatRequest, Middleware, TurnResult
 from handrail.agent.models import ChatResponse
 from handrail.filters import (
     FilterFailed,
@@ -339,3 +349,44 @@ async def test_an_answer_in_other_words_than_were_said_verifies(
     )
     await parent.run("Look it up.", session=tmp_path / "s")
     assert str(verify(tmp_path / "s")) == "intact, not sealed"
+
+
+class GivesUp(Middleware):
+    """A turn layer that answers in the loop's place that the turn failed."""
+
+    async def around_turn(self, request: Any, call_next: Any) -> TurnResult:
+        return TurnResult(status="failed")
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_child_whose_turn_ends_as_failed_is_a_tool_error(waits: bool) -> None:
+    child = Agent("Child", model=ScriptedModel(), middleware=[GivesUp()])
+    asked = call("transfer_to_child", call_id="t1") if waits else call("child", call_id="t1", input="x")
+    agent = Agent(
+        "Boss",
+        model=ScriptedModel(asked, "done"),
+        tools=[] if waits else [child.to_tool()],
+        handoffs=[handoff(child, returns=full())] if waits else [],
+    )
+    result = await agent.run("go")
+    answer = result_of(result.messages, "t1")
+    assert (result.output, answer.is_error) == ("done", True)
+    assert "did not complete: failed." in answer.text
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_of_a_failed_child_comes_back_what_the_filter_of_the_way_back_lets_through(waits: bool) -> None:
+    def hide(history: Any) -> Any:
+        return [message.replace(content=message.text.replace("sk-123", "…")) for message in history]
+
+    for returns, told in ((none(), "."), (hide, ": key … refused"), (full(), ": key sk-123 refused")):
+        child = Agent("Child", model=ScriptedModel(ModelRefused("key sk-123 refused")))
+        asked = call("transfer_to_child", call_id="t1") if waits else call("child", call_id="t1", input="x")
+        agent = Agent(
+            "Boss",
+            model=ScriptedModel(asked, "done"),
+            tools=[] if waits else [child.to_tool(returns=returns)],
+            handoffs=[handoff(child, returns=returns)] if waits else [],
+        )
+        answer = result_of((await agent.run("go")).messages, "t1")
+        assert (answer.is_error, answer.text.partition(" failed: ")[2]) == (True, f"ModelRefused{told}")

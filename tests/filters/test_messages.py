@@ -159,16 +159,17 @@ def test_a_value_of_another_type_is_refused_where_it_is_given(kind: type[Any], n
     wanted = next((each for each in (bool, int) if each in (field.type, *get_args(field.type))), str)
     whole = kind(**WHOLE[kind])
     for value in OTHERS.get(name, OTHERS[wanted]):
-        for make in (lambda: kind(**{**WHOLE[kind], name: value}), lambda: msgspec.structs.replace(whole, **{name: value})):
-            with pytest.raises(InvalidMessage, match=f"{kind.__name__}.{name} is ") as caught:
-                make()
-            assert caught.value.field == name
-            assert isinstance(caught.value, ValueError)
+        with pytest.raises(InvalidMessage, match=f"{kind.__name__}.{name} is ") as caught:
+            kind(**{**WHOLE[kind], name: value})
+        assert caught.value.field == name
+        assert isinstance(caught.value, ValueError)
+        with pytest.raises(InvalidMessage):
+            msgspec.structs.replace(whole, **{name: value})
 
 
 def test_an_error_of_a_value_says_what_was_found_and_what_was_possible() -> None:
-    with pytest.raises(InvalidMessage, match=r"Message.created_at is int or None, not 1.5") as caught:
+    with pytest.raises(InvalidMessage, match=r"Message\.created_at is int or None, not 1.5") as caught:
         user("Hi", created_at=1.5)
     assert (caught.value.found, caught.value.possible) == (1.5, "int or None")
-    with pytest.raises(InvalidMessage, match="Message.role is one of assistant, system, tool, user, not 'developer'"):
+    with pytest.raises(InvalidMessage, match=r"Message\.role is one of assistant, system, tool, user, not 'developer'"):
         Message("developer")  # type: ignore[arg-type]  # what is tested

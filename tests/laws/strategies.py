@@ -56,8 +56,10 @@ from handrail.filters.messages import Audio, File, Image, Messages
 # Lone surrogates too: a message takes them in and holds none.
 any_text = st.text(st.characters(codec=None), max_size=20)
 words = st.sampled_from(
-    ["", "Hello", "北 🍸", "<think>hm</think>yes", "<think>open", "shut</think>", "[REDACTED:internal:email]", "\ud83d"]
-    + ["<Think>hm</THINK>yes", "<thi", "nk>", "shut</ThinkinG >"]
+    [
+        *("", "Hello", "北 🍸", "[REDACTED:internal:email]", "\ud83d", "<thi", "nk>"),
+        *("<think>hm</think>yes", "<think>open", "shut</think>", "<Think>hm</THINK>yes", "shut</ThinkinG >"),
+    ]
 )
 texts = words | any_text
 ids = st.sampled_from(["", "c1", "c2", "c3"])

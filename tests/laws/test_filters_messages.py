@@ -1,5 +1,6 @@
 """Digests, canonical JSON and histories, on any messages."""
 
+import contextlib
 import json
 import pickle
 from typing import Any, get_args
@@ -116,7 +117,14 @@ def test_a_message_is_found_by_its_id(history: History) -> None:
 
 
 anything = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary(max_size=4), st.just([7]), st.builds(object)
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(),
+    st.binary(max_size=4),
+    st.just([7]),
+    st.builds(object),
 )
 
 
@@ -125,9 +133,8 @@ def test_what_a_message_is_made_of_is_refused_or_can_be_read_again(kind: Any, da
     fields = [field.name for field in msgspec.structs.fields(kind)]
     given_fields = {name: data.draw(anything, name) for name in fields if data.draw(st.booleans(), f"{name} is given")}
     role = {"role": "user"} if kind is Message else {}
-    try:
-        made = kind(**{**role, **given_fields})
-    except (InvalidMessage, TypeError) as error:
-        assert isinstance(error, InvalidMessage) or "Missing required argument" in str(error)
-    else:
-        assert msgspec.json.decode(msgspec.json.encode(made), type=kind) == made
+    required = {field.name: "x" for field in msgspec.structs.fields(kind) if field.required}
+    made = None
+    with contextlib.suppress(InvalidMessage):
+        made = kind(**{**required, **role, **given_fields})
+    assert made is None or msgspec.json.decode(msgspec.json.encode(made), type=kind) == made

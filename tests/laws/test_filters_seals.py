@@ -27,13 +27,14 @@ from handrail.filters import (
 from handrail.filters.messages import Messages
 from laws.strategies import any_filters, filters, histories, lawful, notes
 
-
 TAG = re.compile(r"<\s*/?\s*(\w+:)?think(ing)?\s*>", re.IGNORECASE)
 
 
 def thoughts(messages: Messages) -> list[object]:
     """What a model thought, in what is left: parts, data of a provider, and tags, which may stand across parts."""
-    spoken = ["".join([part.text for part in message.content if isinstance(part, Text | Refusal)]) for message in messages]
+    spoken = [
+        "".join([part.text for part in message.content if isinstance(part, Text | Refusal)]) for message in messages
+    ]
     tags: list[object] = [
         text for message, text in zip(messages, spoken, strict=True) if message.role == "assistant" and TAG.search(text)
     ]

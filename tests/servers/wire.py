@@ -39,12 +39,15 @@ async def wire(
     head = "\r\n".join((f"HTTP/1.1 {status}", f"content-type: {content_type}", "transfer-encoding: chunked", *headers))
 
     writers: list[asyncio.StreamWriter] = []
-    serving: set[asyncio.Task[None]] = set()
+    serving: list[asyncio.Task[None]] = []
+    met: asyncio.Queue[tuple[str, int]] = asyncio.Queue()
+
+    def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        serving.append(asyncio.create_task(serve(reader, writer)))
+        met.put_nowait(writer.get_extra_info("peername"))
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writers.append(writer)
-        if (task := asyncio.current_task()) is not None:
-            serving.add(task)
         try:
             while request := await _request(reader):
                 seen.requests.append(request)
@@ -64,18 +67,22 @@ async def wire(
         finally:
             writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    server = await asyncio.start_server(meet, "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()[:2]
     seen.base_url = f"http://{host}:{port}/v1"
     try:
         yield seen
     finally:
+        # A client may be gone before it is met: this one is met when all before it were.
+        _, last = await asyncio.open_connection(host, port)
+        while await met.get() != last.get_extra_info("sockname"):
+            pass
         server.close()
         # A connection that a client keeps alive, or has stopped reading, would hold the server open.
-        for writer in writers:
+        for writer in (*writers, last):
             writer.transport.abort()
         await asyncio.gather(*serving, return_exceptions=True)
-        for writer in writers:
+        for writer in (*writers, last):
             with contextlib.suppress(ConnectionError):
                 await writer.wait_closed()
         await server.wait_closed()

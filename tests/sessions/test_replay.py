@@ -21,6 +21,7 @@ from handrail.filters import (
     digest,
     full,
     last_n,
+    last_user,
     strip_tool_calls,
     tool_result,
     user,
@@ -400,3 +401,39 @@ def test_a_torn_end_of_any_length_takes_no_memory(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert verdict.state == "torn"
     assert peak < 8_000_000
+
+
+def test_what_the_seal_gave_before_a_hook_changed_it_is_compared(tmp_path: Path) -> None:
+    def edited(digest: str) -> Verdict:
+        def change(record: AnyRecord) -> AnyRecord:
+            given = digest or (record.seed if isinstance(record, HandoffRecord) else "")
+            return msgspec.structs.replace(record, edited=given) if isinstance(record, HandoffRecord) else record
+
+        return rewritten(path, change)
+
+    path = desk(tmp_path / "s")
+    assert (edited("").state, edited("").run_again) == ("intact", 4)
+    verdict = edited("0" * 64)
+    assert (verdict.state, [(drift.handoff, drift.what) for drift in verdict.drifts]) == (
+        "drifted",
+        [(1, "seed"), (3, "seed"), (4, "seed")],
+    )
+
+
+kept: list[Message] = []
+
+
+@custom_filter("sessions-test/brings-back")
+def brings_back(history: History) -> tuple[Message, ...]:
+    return (*history, *kept)
+
+
+def test_a_filter_that_brought_back_what_stood_in_the_view_does_so_again(tmp_path: Path) -> None:
+    with Conversation(tmp_path / "s") as talk:
+        talk.say("triage", user("I was charged twice."))
+        talk.use_tool("triage", "look")
+        kept[:] = talk.history("triage")[1:]
+        talk.hand_over("triage", "billing", compose(last_user(), custom("sessions-test/brings-back")))
+        assert [message.role for message in talk.history("billing")] == ["user", "assistant", "tool"]
+    verdict = verify(tmp_path / "s")
+    assert (verdict.state, verdict.run_again, verdict.drifts) == ("intact", 1, ())

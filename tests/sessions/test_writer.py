@@ -319,3 +319,44 @@ def test_a_killed_writer_loses_nothing_that_was_acknowledged(path: Path, fsync: 
         assert numbers == whole
         assert max(numbers) >= acknowledged
         assert verify(path).state == "intact"
+
+
+def synced(act: Callable[[], object]) -> int:
+    """How many times the disk was waited for."""
+    waits: list[object] = []
+
+    def look(frame: object, event: str, called: object) -> None:
+        if event == "c_call" and called in (os.fsync, getattr(os, "fdatasync", None)):
+            waits.append(called)
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        act()
+    finally:
+        sys.setprofile(before)
+    return len(waits)
+
+
+@pytest.mark.parametrize(
+    ("fsync", "waits"), [("always", (1, 0, 0, 0)), ("turn", (0, 1, 1, 1)), ("never", (0, 0, 0, 0))]
+)
+def test_the_disk_is_waited_for_when_the_policy_says(path: Path, fsync: Fsync, waits: tuple[int, ...]) -> None:
+    journal = Journal.open(path, fsync=fsync)
+    written = synced(lambda: journal.append(said("one"), said("two")))
+    turn = synced(journal.turn_end)
+    journal.append(said("three"))
+    effect = synced(journal.before_effect)
+    journal.append(said("four"))
+    assert (written, turn, effect, synced(journal.close)) == waits
+
+
+def test_a_new_session_and_its_name_are_on_the_disk_before_anything_is_said(path: Path) -> None:
+    assert synced(lambda: Journal.open(path).close()) == 2
+    assert synced(lambda: Journal.open(path.with_name("other"), fsync="never").close()) == 0
+
+
+def test_told_to_wait_for_the_disk_a_journal_does_so_whatever_its_policy(path: Path) -> None:
+    with Journal.open(path, fsync="never") as journal:
+        journal.append(said("one"))
+        assert (synced(journal.sync), synced(journal.sync)) == (1, 0)

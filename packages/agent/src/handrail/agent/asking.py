@@ -1,7 +1,6 @@
 """Asking the model: one call through the chat chain, whole or heard as it comes."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -113,14 +112,18 @@ def _spent(
 
 async def _heard(turn: "Turn", request: ChatRequest, message_id: str) -> ChatResponse:
     response: ChatResponse | None = None
-    async with aclosing(request.model.stream(request)) as stream:
+    crowded, throttle = turn.run.crowded, turn.run.throttle
+    stream = request.model.stream(request)
+    try:
         async for piece in stream:
             if type(piece) is ChatResponse:
                 response = piece
             else:
                 _deliver(turn, message_id, piece)
-                if turn.run.throttle is not None:
-                    await turn.run.throttle()
+                if crowded():
+                    await throttle()
+    finally:
+        await stream.aclose()
     if response is None:
         raise InvalidAnswer(f"the stream of {request.model.name} ended without its answer")
     return response

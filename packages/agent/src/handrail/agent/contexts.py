@@ -17,7 +17,7 @@ class RunContext(Generic[DepsT]):
     what was used; `call_id` is the tool call that a tool serves.
     """
 
-    __slots__ = ("_states", "agent", "attempt", "budget", "call_id", "deps", "path", "run_id", "step", "turn")
+    __slots__ = ("agent", "attempt", "budget", "call_id", "deps", "path", "run_id", "states", "step", "turn")
 
     def __init__(self, run_id: str, path: str, agent: str, deps: DepsT, budget: Budget, turn: Any) -> None:
         self.run_id = run_id
@@ -29,7 +29,7 @@ class RunContext(Generic[DepsT]):
         self.attempt = 0
         self.call_id = ""
         self.turn = turn
-        self._states: dict[int, dict[str, Any]] = {}
+        self.states: dict[int, dict[str, Any]] = {}
 
     def progress(self, text: str) -> None:
         """Tells those who listen how far the tool is."""
@@ -51,14 +51,14 @@ class RunContext(Generic[DepsT]):
 
     def private_state(self, layer: int) -> dict[str, Any]:
         """The private state of the middleware at this place in the agent's list."""
-        state = self._states.get(layer)
+        state = self.states.get(layer)
         if state is None:
-            state = self._states[layer] = self.turn.first_state(layer)
+            state = self.states[layer] = self.turn.first_state(layer)
         return state
 
     def for_call(self, call_id: str) -> "RunContext[DepsT]":
         """The same context as one tool call sees it."""
         own = RunContext(self.run_id, self.path, self.agent, self.deps, self.budget, self.turn)
         own.step, own.attempt, own.call_id = self.step, self.attempt, call_id
-        own._states = self._states
+        own.states = self.states
         return own

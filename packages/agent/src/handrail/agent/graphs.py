@@ -14,6 +14,7 @@ from handrail.agent.kernel.middlewares import HOOKS, defines, layer_name
 from handrail.agent.kernel.requests import TurnRequest, TurnResult
 from handrail.agent.models import ToolSpec
 from handrail.agent.subagents import AgentTool
+from handrail.sessions import AgentRecord
 
 if TYPE_CHECKING:
     from handrail.agent.agents import Agent
@@ -30,6 +31,7 @@ class Bound:
         "gated",
         "handoffs",
         "instructions",
+        "introduced",
         "model",
         "name",
         "settings",
@@ -55,8 +57,21 @@ class Bound:
         self.chat = compose_hook(layers, "around_chat", ask_model)
         self.tool = compose_hook(layers, "around_tool", run_tool)
         self.crossing = compose_hook(layers, "around_handoff", cross)
+        self.introduced: AgentRecord | None = None
         self.gated = any(edge.enabled is not True for edge in agent.handoffs)
         self.around_tool = any(defines(layer, "around_tool") for layer in layers)
+
+    def introduction(self) -> AgentRecord:
+        """The agent as a session's record has it; worked out once."""
+        if self.introduced is None:
+            self.introduced = AgentRecord(
+                name=self.name,
+                instructions=tuple(self.instructions.values()),
+                model=self.model.name,
+                tools=tuple(self.tools),
+                handoffs={name: edge.filter.descriptor for name, edge in self.handoffs.items()},
+            )
+        return self.introduced
 
     def describe(self) -> Iterator[str]:
         """The agent in lines, for a person to read."""
@@ -78,11 +93,16 @@ class Bound:
 class Graph:
     """The agents reachable from a root, by name."""
 
-    __slots__ = ("agents", "root")
+    __slots__ = ("agents", "descriptors", "root")
 
     def __init__(self, root: str, agents: Mapping[str, Bound]) -> None:
         self.root = root
         self.agents = agents
+        seals = [edge.filter for bound in agents.values() for edge in bound.handoffs.values()]
+        seals += [
+            tool.filter for bound in agents.values() for tool in bound.tools.values() if isinstance(tool, AgentTool)
+        ]
+        self.descriptors = {id(seal): (seal, seal.descriptor) for seal in seals}
 
     def describe(self) -> str:
         """Every agent with its chains, tools and handoffs."""

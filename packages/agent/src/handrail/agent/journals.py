@@ -1,6 +1,6 @@
 """What a run writes down as it goes; nothing at all where there is no session."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from handrail.filters import History, Message, Seal
@@ -11,13 +11,16 @@ from handrail.sessions.records import AnyRecord
 class Log:
     """A session as a run writes it. Records that need not stand on their own are staged, and go with the next write."""
 
-    __slots__ = ("_descriptors", "_met", "_staged", "on", "session")
+    __slots__ = ("_descriptors", "_known", "_met", "_staged", "on", "session")
 
-    def __init__(self, session: Session | None) -> None:
+    def __init__(
+        self, session: Session | None, descriptors: Mapping[int, tuple[Seal, dict[str, Any]]] | None = None
+    ) -> None:
         self.session = session
         self.on = session is not None
         self._staged: list[AnyRecord] = []
         self._met: set[str] = set()
+        self._known = descriptors or {}
         self._descriptors: dict[int, tuple[Seal, dict[str, Any]]] = {}
 
     def first_met(self, agent: str) -> bool:
@@ -27,8 +30,8 @@ class Log:
         return not met
 
     def descriptor(self, filter: Seal) -> dict[str, Any]:
-        """The filter's descriptor, worked out once a run."""
-        known = self._descriptors.get(id(filter))
+        """The filter's descriptor: that of an agent's edge is known, another is worked out once a run."""
+        known = self._known.get(id(filter)) or self._descriptors.get(id(filter))
         if known is None:
             known = self._descriptors[id(filter)] = filter, filter.descriptor
         return known[1]

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from handrail.agent.asking import ask
@@ -17,7 +18,7 @@ from handrail.filters import History, Message, ToolCall, View
 from handrail.filters.messages import Messages, id_given_twice, is_empty
 from handrail.filters.repairs import restore
 from handrail.filters.sensitivity import Tier, highest
-from handrail.sessions import AgentRecord, MessageRecord, TurnRecord, Usage
+from handrail.sessions import MessageRecord, TurnRecord, Usage
 
 if TYPE_CHECKING:
     from handrail.agent.graphs import Bound
@@ -57,6 +58,16 @@ NO_HISTORY = History()
 """What stands before the first message; it is never extended."""
 
 
+def _teller(scope: "Scope", path: str) -> Callable[..., None]:
+    """What tells those who listen of an event of the agent at this path: `tell(kind, *about)`."""
+    emit, run_id, outer, depth = scope.emit, scope.run_id, scope.outer, scope.depth
+    if emit is None:
+        return lambda event, *about: None
+    if outer is None:
+        return lambda event, *about: emit(event(run_id, path, *about))
+    return lambda event, *about: emit(event(run_id, path, *about, parent_id=outer.run_id, depth=depth))
+
+
 class Turn:
     """One agent's turn: its view as it grows, and what the turn cost."""
 
@@ -85,6 +96,7 @@ class Turn:
         "scope",
         "seeded",
         "start",
+        "tell",
         "usage",
     )
 
@@ -105,6 +117,7 @@ class Turn:
         limits = bound.agent.limits
         self.budget = outer if limits is None or limits == outer.limits else Budget(limits, outer)
         self.emit = scope.emit
+        self.tell = _teller(scope, self.path)
         deps = scope.deps_of(self.path)
         self.context: RunContext[Any] = RunContext(scope.run_id, self.path, bound.name, deps, self.budget, self)
         self.instructions = {**bound.instructions, "run": run.instructions} if run.instructions else bound.instructions
@@ -141,20 +154,10 @@ class Turn:
             run.entered = self.entered
         if log.on:
             if log.first_met(self.bound.name):
-                log.stage(self._introduction())
+                log.stage(self.bound.introduction())
             log.stage(TurnRecord(path=self.path, run=run.id, event="start", at=run.clock()))
             if not seeded:
                 log.write(*[MessageRecord(path=self.path, message=message) for message in self.entered])
-
-    def _introduction(self) -> AgentRecord:
-        bound = self.bound
-        return AgentRecord(
-            name=bound.name,
-            instructions=tuple(bound.instructions.values()),
-            model=bound.model.name,
-            tools=tuple(bound.tools),
-            handoffs={name: self.run.log.descriptor(edge.filter) for name, edge in bound.handoffs.items()},
-        )
 
     async def take(self) -> TurnResult:
         """The turn, through its chain. However it ends, what was said stays in the view."""
@@ -234,7 +237,7 @@ class Turn:
             handed_over = bool(calls or self.requested) and await answer_calls(self, calls)
             if emit is not None:
                 self.tell(StepEnd, context.step)
-                if run.throttle is not None:
+                if run.crowded():
                     await run.throttle()
             if handed_over or not calls:
                 return self._result("handed_over" if handed_over else "completed", message)
@@ -284,17 +287,6 @@ class Turn:
         self.history = self.history.extend(results)
         if self.scope.depth == 0:
             self.run.said.extend(results)
-
-    def tell(self, event: Any, *about: Any) -> None:
-        """Tells those who listen what happened; called only where somebody does."""
-        scope = self.scope
-        if self.emit is None:
-            return
-        if scope.outer is None:
-            self.emit(event(scope.run_id, self.path, *about))
-        else:
-            outer = scope.outer.run_id
-            self.emit(event(scope.run_id, self.path, *about, parent_id=outer, depth=scope.depth))
 
     def tell_from_anywhere(self, event: Any, *about: Any) -> None:
         """The same, from the thread of a sync tool too: who listens is told on the loop."""

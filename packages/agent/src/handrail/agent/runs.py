@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -25,6 +25,17 @@ from handrail.sessions.paths import top_path
 if TYPE_CHECKING:
     from handrail.agent.graphs import Bound, Graph
     from handrail.filters.policies import Policy
+
+
+Throttle: TypeAlias = tuple[Callable[[], bool], Callable[[], Awaitable[None]]]
+"""Whether a run is too far ahead of its listener, and what then waits until it is not."""
+
+
+async def _at_once() -> None:
+    pass
+
+
+NOBODY_LISTENS: Throttle = (bool, _at_once)
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +76,7 @@ class Run:
         "clock",
         "counter",
         "crossings",
+        "crowded",
         "emit",
         "entered",
         "fresh",
@@ -89,7 +101,7 @@ class Run:
         self.clock = clock
         self.budget = budget
         self.emit: Emit | None = None
-        self.throttle: Callable[[], Awaitable[None]] | None = None
+        self.crowded, self.throttle = NOBODY_LISTENS
         self.instructions = ""
         self.policy: Policy | None = None
         self.counter: str | None = None
@@ -142,7 +154,7 @@ async def execute(
     policy: "Policy | None" = None,
     counter: str | None = None,
     emit: Emit | None = None,
-    throttle: Callable[[], Awaitable[None]] | None = None,
+    throttle: Throttle | None = None,
 ) -> RunResult:
     """One run, whatever door it came through. A session given by its path is closed at the end."""
     own = Session(session) if session is not None and not isinstance(session, Session) else None
@@ -153,8 +165,9 @@ async def execute(
         source = ids or IdSource()
         if ids is not None and kept is not None:
             source = UnheldIds(ids, list(kept.views.values()))
-        run = Run(graph, source.next(), Log(kept), clock or Clock(), budget)
-        run.emit, run.throttle, run.instructions = emit, throttle, instructions
+        run = Run(graph, source.next(), Log(kept, graph.descriptors), clock or Clock(), budget)
+        run.emit, run.instructions = emit, instructions
+        run.crowded, run.throttle = throttle or NOBODY_LISTENS
         run.policy, run.counter = policy, counter
         first = _first(graph, kept, start)
         if kept is not None and kept.torn is not None:

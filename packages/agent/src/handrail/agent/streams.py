@@ -35,7 +35,7 @@ class Stream:
     async def __aenter__(self) -> "Stream":
         if self._task is not None:
             raise RunError("a stream is one run; call stream() again for another")
-        self._task = asyncio.ensure_future(self._begin(self._emit, self._wait_for_room))
+        self._task = asyncio.ensure_future(self._begin(self._emit, (self._is_crowded, self._wait_for_room)))
         self._task.add_done_callback(self._wake)
         return self
 
@@ -72,6 +72,9 @@ class Stream:
         if heard is not None:
             _resolve(heard)
             self._heard = None
+
+    def _is_crowded(self) -> bool:
+        return len(self._events) > self.LEAD
 
     async def _wait_for_room(self) -> None:
         while len(self._events) > self.LEAD:

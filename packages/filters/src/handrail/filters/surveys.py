@@ -24,6 +24,41 @@ class Items(Protocol):
         """Puts more messages at the end; also a slice of the same kind of items."""
 
 
+class Places(Sequence[int]):
+    """Places in growing order, of which copies share what they have in common: one that goes on another way copies."""
+
+    __slots__ = ("_length", "_shared")
+
+    def __init__(self, shared: "array[int] | None" = None, length: int = 0) -> None:
+        self._shared = array("q") if shared is None else shared
+        self._length = length
+
+    def append(self, place: int) -> None:
+        """Puts one more place at the end."""
+        if len(self._shared) != self._length:
+            self._shared = self._shared[: self._length]
+        self._shared.append(place)
+        self._length += 1
+
+    def below(self, end: int) -> "Places":
+        """The places before `end`, shared with these."""
+        return Places(self._shared, bisect_left(self._shared, end, 0, self._length))
+
+    def __len__(self) -> int:
+        return self._length
+
+    @overload
+    def __getitem__(self, index: int) -> int: ...
+    @overload
+    def __getitem__(self, index: slice) -> "array[int]": ...
+    def __getitem__(self, index: int | slice) -> "int | array[int]":
+        if isinstance(index, slice):
+            return self._shared[: self._length][index]
+        if not -self._length <= index < self._length:
+            raise IndexError(f"there are {self._length} places, and none at {index}")
+        return self._shared[index if index >= 0 else self._length + index]
+
+
 class Survey:
     """What is known of the first `seen` messages.
 
@@ -48,7 +83,7 @@ class Survey:
     def __init__(self) -> None:
         self.seen = 0
         self.systems: list[int] = []
-        self.users = array("q")
+        self.users = Places()
         self.pinned: list[int] = []
         self.transfers: list[int] = []
         self.transfer_calls: dict[str, int] = {}
@@ -71,7 +106,7 @@ class Survey:
         new = Survey()
         new.seen = length = min(length, self.seen)
         new.systems = self.systems[: bisect_left(self.systems, length)]
-        new.users = self.users[: bisect_left(self.users, length)]
+        new.users = self.users.below(length)
         new.pinned = self.pinned[: bisect_left(self.pinned, length)]
         new.transfers = self.transfers[: bisect_left(self.transfers, length)]
         new.transfer_calls = {key: place for key, place in self.transfer_calls.items() if place < length}

@@ -39,7 +39,7 @@ def follows(line: bytes, prev: str, decoded: str | None = None) -> bool:
 def prev_of(line: bytes) -> str:
     """The link that a line names, however it is laid out; empty where it names none, or more than one."""
     try:
-        fields = json.loads(line, parse_int=str, object_pairs_hook=_Pairs)
+        fields = json.loads(line, parse_int=float, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError):
         return ""
     named = [value for name, value in fields if name == "prev"] if isinstance(fields, _Pairs) else []

@@ -32,7 +32,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
         Raises `TypeError` for a middleware that declares none.
         """
-        return self.run.private_state(self.layer)
+        known = self.run.states.get(self.layer)
+        return self.run.private_state(self.layer) if known is None else known
 
     def replace(self, **changes: Any) -> "Self":
         """The same request with these fields changed; an unknown field is a `TypeError`."""
