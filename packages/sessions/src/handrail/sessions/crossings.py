@@ -1,9 +1,10 @@
 """What crossed in a session: every boundary with what its source held and what its target started from."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator
-from pathlib import Path
-from typing import BinaryIO, Literal, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
 
 import msgspec
 
@@ -28,6 +29,9 @@ from handrail.sessions.records import (
     Unknown,
 )
 from handrail.sessions.views import Views
+
+if TYPE_CHECKING:
+    pass
 
 NOT_RUN = "not run"
 """What stands in `edited` where a hook kept the seal from running."""
@@ -132,6 +136,8 @@ def crossings(path: str | os.PathLike[str], *, progress: Progress | None = None)
     Raises `OSError`, `NotASession`, `UnsupportedVersion`, or `DamagedSession` at a line that is no record, was changed,
     or names what its session does not hold; what was given until then crossed.
     """
+    from pathlib import Path
+
     return counted(Reading(Path(path), progress), {})
 
 

@@ -16,10 +16,15 @@ HandrailError
     └── FormatError             a foreign file that is not of the format asked for
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from handrail.filters.errors import HandrailError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class SessionError(HandrailError):

@@ -1,9 +1,10 @@
 """Sealed copies: the lines of a session, and a footer that counts them and names the last one's hash."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator
-from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from handrail.sessions.codec import encode, unchained
 from handrail.sessions.errors import DamagedSession, JournalFailed, SessionExists
@@ -12,6 +13,9 @@ from handrail.sessions.opening import nameable
 from handrail.sessions.reader import Reading
 from handrail.sessions.records import Footer, Header, Writable
 from handrail.sessions.tally import Tally
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _BROKEN = "it does not follow the line before it"
 
@@ -24,6 +28,8 @@ def export(source: str | os.PathLike[str], path: str | os.PathLike[str], *, prog
     does not follow the one before it, `SessionExists` for a target that is there, or `JournalFailed` where it cannot be
     written.
     """
+    from pathlib import Path
+
     reading, target = Reading(Path(source), progress), Path(path)
     try:
         nameable(target)

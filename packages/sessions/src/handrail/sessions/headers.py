@@ -1,9 +1,10 @@
 """The header of a session: a new one, and whether a file has one of a version that can be read here."""
 
+from __future__ import annotations
+
 import json
 import os
-from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
@@ -12,6 +13,9 @@ from handrail.sessions.codec import decode, encode, mended
 from handrail.sessions.errors import DamagedSession, HeaderTooLong, NotASession, UnsupportedVersion
 from handrail.sessions.lines import ZEROS, chained
 from handrail.sessions.records import FORMAT, VERSION, Header, Unknown
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 WRITER = "handrail 0.1"
 LONGEST = 1 << 20

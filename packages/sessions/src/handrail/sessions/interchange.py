@@ -4,10 +4,11 @@ A format is a value with a name that reads a file's bytes into transcripts and w
 Importing does not repair: a transcript is kept as it was, with what breaks the transcript laws listed beside it.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
@@ -21,6 +22,9 @@ from handrail.sessions.reader import read
 from handrail.sessions.records import AgentRecord, AnyRecord, MessageRecord, SessionRecord, ToolResultRecord
 from handrail.sessions.views import Views, history_of
 from handrail.sessions.writer import Journal, append_all
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Transcript(NamedTuple):
@@ -80,6 +84,8 @@ def parse_file(path: str | os.PathLike[str], *, format: str | None = None) -> tu
 
     Raises `FormatError` where no format, or not the one given, is that of the file, and `OSError` where there is none.
     """
+    from pathlib import Path
+
     data = Path(path).read_bytes()
     refusals: list[FormatError] = []
     for known in [format_named(format)] if format is not None else _formats.values():
@@ -117,6 +123,8 @@ def import_file(
     the foreign file. `agent` is the name of whoever answers in it. Returns the paths written. Raises `FormatError`,
     `SessionExists` or `JournalFailed`; nothing is written where the file cannot be read whole.
     """
+    from pathlib import Path
+
     known, transcripts = parse_file(path, format=format)
     targets = _targets(Path(path), Path(target), len(transcripts))
     for each in targets:
@@ -138,6 +146,8 @@ def _targets(path: Path, target: Path, count: int) -> list[Path]:
 
 
 def _write(target: Path, records: Iterable[AnyRecord], clock: Clock | None, ids: IdSource | None) -> None:
+    from pathlib import Path
+
     part = Path(f"{os.fspath(target)}.part")
     try:
         nameable(target)

@@ -1,13 +1,17 @@
 """Opening a session file: a regular file, nothing that reading would wait at, and for one writer at a time."""
 
+from __future__ import annotations
+
 import errno
 import os
 import stat
 import time
-from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from handrail.sessions.errors import NotASession, SessionConflict
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 """With these a pipe that nobody writes to opens at once; to a regular file they make no difference."""

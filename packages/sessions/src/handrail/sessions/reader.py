@@ -1,8 +1,10 @@
 """Reading a session file record by record, in constant memory, without a lock and without changing it."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from handrail.sessions.codec import decode_sound
 from handrail.sessions.errors import DamagedSession, NotASession
@@ -11,6 +13,9 @@ from handrail.sessions.lines import Progress, each_line, link
 from handrail.sessions.opening import open_to_read
 from handrail.sessions.records import AnyRecord, Footer, Header, Unknown
 from handrail.sessions.tails import TornTail, find_tail
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SECOND_HEADER = "a second header"
 
@@ -74,4 +79,6 @@ def read(path: str | os.PathLike[str], *, progress: Progress | None = None) -> R
     >>> for number, offset, record in read("run.jsonl"):  # doctest: +SKIP
     ...     print(number, record)
     """
+    from pathlib import Path
+
     return Reading(Path(path), progress)

@@ -1,9 +1,10 @@
 """Checking a session: that no line was touched, and that every handoff would hand over the same again."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
-from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import msgspec
 
@@ -33,6 +34,9 @@ from handrail.sessions.tails import footer_begins, was_footer
 from handrail.sessions.tally import KINDS, kind_of
 from handrail.sessions.verdicts import Drift, NotRunnable, State, Verdict
 
+if TYPE_CHECKING:
+    pass
+
 _SEALS = 256
 
 
@@ -44,6 +48,8 @@ def verify(path: str | os.PathLike[str], *, progress: Progress | None = None, in
     `progress` is called now and then with the bytes read so far. Raises `OSError` for a file that cannot be opened or
     read, `NotASession` or `UnsupportedVersion`; what is wrong with a session is told in the verdict.
     """
+    from pathlib import Path
+
     try:
         reading = Reading(Path(path))
     except DamagedSession as error:
@@ -59,7 +65,7 @@ def verify(path: str | os.PathLike[str], *, progress: Progress | None = None, in
 class _Check:
     """One pass over the lines."""
 
-    def __init__(self, reading: Reading, boundaries: "_Again | None") -> None:
+    def __init__(self, reading: Reading, boundaries: _Again | None) -> None:
         self.reading = reading
         self.boundaries = boundaries
         self.counts: dict[str, int] = {}

@@ -1,11 +1,12 @@
 """A session: a conversation in a file, as the agents that go on with it see it."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from handrail.filters.histories import History
 from handrail.filters.messages import Message
@@ -32,6 +33,9 @@ from handrail.sessions.tails import TornTail
 from handrail.sessions.views import Views, history_of
 from handrail.sessions.writer import Fsync, Journal, append_all
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 # What says something of the session as a whole; most records do not.
 _NOTED = frozenset({HandoffRecord, ModelCallRecord, AgentRecord, SessionRecord, TurnRecord})
 
@@ -54,6 +58,8 @@ class Session:
         clock: Clock | None = None,
         ids: IdSource | None = None,
     ) -> None:
+        from pathlib import Path
+
         self.path = Path(path)
         self._open: Callable[[], Journal] = lambda: Journal.open(
             self.path, fsync=fsync, lock_timeout=lock_timeout, clock=clock, ids=ids
@@ -85,6 +91,8 @@ class Session:
         or is not whole, `SessionExists` where there is a file at the path, `JournalFailed` where none can be made. What
         was begun does not stay.
         """
+        from pathlib import Path
+
         reading = read(sealed)
         target, part = Path(path), Path(f"{os.fspath(path)}.part")
         if target.exists():
@@ -108,12 +116,12 @@ class Session:
         self._give_up_failed()
         self._loaded = self._load()
 
-    def _load(self) -> "_Loaded":
+    def _load(self) -> _Loaded:
         exists = self.path.exists() and (self.path.stat().st_size > 0 or not self.path.is_file())
         return _Loaded(read(self.path) if exists else None)
 
     @property
-    def _state(self) -> "_Loaded":
+    def _state(self) -> _Loaded:
         if self._journal is not None and self._journal.failure is not None:
             return self._load()  # the file alone: what the run that failed still holds of it follows a gap
         if self._loaded is None:

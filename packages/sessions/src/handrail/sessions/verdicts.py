@@ -1,12 +1,16 @@
 """What the check of a session can find."""
 
-from pathlib import Path
-from typing import Literal, TypeAlias
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
 from handrail.sessions.tails import TornTail
 from handrail.sessions.tally import KINDS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 State: TypeAlias = Literal["intact", "torn", "damaged", "tampered", "drifted", "not runnable"]
 

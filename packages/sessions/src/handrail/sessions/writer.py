@@ -4,14 +4,15 @@
 cuts. The file is locked while it is open here, and whole at every moment but the one of a write.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable
 from contextlib import nullcontext, suppress
 from hashlib import sha256
 from itertools import islice
-from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from handrail.filters.sources import Clock, IdSource
 from handrail.sessions.codec import decode_sound, encode, unchained
@@ -27,6 +28,9 @@ from handrail.sessions.lines import ZEROS, chained, each_line, link
 from handrail.sessions.opening import FLAGS, lock, nameable, refuse_irregular, sync_folder
 from handrail.sessions.records import Footer, Header, Unknown, Writable
 from handrail.sessions.tails import Tail, TornTail, find_tail
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Fsync: TypeAlias = Literal["always", "turn", "never"]
 _BATCH = 512
@@ -68,6 +72,8 @@ class Journal:
         that is made. Raises `SessionConflict`, `SealedSession`, `NotASession`, `UnsupportedVersion`, `DamagedSession`,
         `HeaderTooLong` or `JournalFailed`.
         """
+        from pathlib import Path
+
         journal = cls._locked(Path(path), fsync, lock_timeout, os.O_CREAT)
         try:
             journal._take_up()
@@ -92,6 +98,8 @@ class Journal:
 
         Raises `SessionExists` where there is a file, `HeaderTooLong`, or `JournalFailed` where it cannot be made.
         """
+        from pathlib import Path
+
         header = new_header(Path(path), continues, clock, ids)
         journal = cls._locked(Path(path), fsync, 0.0, os.O_CREAT | os.O_EXCL)
         try:
