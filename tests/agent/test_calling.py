@@ -466,16 +466,20 @@ async def test_a_tool_that_raises_stop_iteration_has_an_error_result(timeout: fl
 async def test_the_progress_of_a_sync_tool_is_told_while_it_runs(debug: bool) -> None:
     from handrail.agent import RunContext
 
-    heard = threading.Event()
+    listening, heard = threading.Event(), threading.Event()
 
     def it(context: RunContext[None]) -> str:
+        assert listening.wait(30)
         context.progress("half way")
         return "heard" if heard.wait(30) else "nobody listens"
 
-    asyncio.get_running_loop().set_debug(debug)
+    loop = asyncio.get_running_loop()
+    loop.set_debug(debug)
     told: list[str] = []
     async with Agent("X", model=ScriptedModel(every("it"), "done"), tools=[it]).stream("go") as run:
         async for event in run:
+            if isinstance(event, ToolStart):
+                loop.call_soon(listening.set)  # which is when this waits for the next event
             if isinstance(event, ToolProgress):
                 told.append(f"{event.call_id} {event.text}")
                 heard.set()

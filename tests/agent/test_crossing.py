@@ -17,6 +17,7 @@ from handrail.filters import (
     NothingToHandOver,
     Reasoning,
     Text,
+    ToolCall,
     assistant,
     breaches,
     call,
@@ -319,10 +320,13 @@ async def test_a_hooks_seed_is_looked_at_as_a_filters_is(
     assert (Session(tmp_path / "s.jsonl").handoffs, verify(tmp_path / "s.jsonl").state) == ([], "intact")
 
 
-async def test_a_hook_may_give_a_result_that_stands_in_the_view() -> None:
-    a, _, target = pair(last_user(), gives(user("Buy!", id="x1"), assistant(BUY, id="x2"), TALK[3]))
-    await a.run(TALK)
-    assert ids(target.requests[0].messages) == ["s1", "x1", "x2", "t1"]
+async def test_a_hook_may_give_a_result_that_stands_in_the_view_also_where_the_boundary_leaves_it_out() -> None:
+    refused = ToolCall("h0", "transfer_to_c", transfer=True)
+    talk = (*TALK, assistant(refused, id="a2"), tool_result(refused, "not available", id="t2"))
+    for asked, result in ((BUY, talk[3]), (call("transfer_to_c", call_id="h0"), talk[5])):
+        a, _, target = pair(last_user(), gives(user("Buy!", id="x1"), assistant(asked, id="x2"), result))
+        await a.run(talk)
+        assert ids(target.requests[0].messages) == ["s1", "x1", "x2", result.id]
 
 
 async def test_a_filter_may_bring_back_what_stands_in_the_view() -> None:

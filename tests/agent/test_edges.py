@@ -189,6 +189,17 @@ async def test_the_next_turn_is_whose_the_last_handoff_says(turn: Any, next_agen
     assert breaches(session.history(next_agent)) == []
 
 
+async def test_a_handoff_that_returns_does_not_change_whose_the_next_turn_is(tmp_path: Path) -> None:
+    clerk = Agent("Clerk", model=ScriptedModel("Checked."))
+    b_model = ScriptedModel(transfer("clerk", "h2"), "from B")
+    b = Agent("B", model=b_model, handoffs=[handoff(clerk, returns=full())])
+    a = Agent("A", model=ScriptedModel(transfer("b")), handoffs=[handoff(b, next_turn="caller")])
+    path = tmp_path / "s.jsonl"
+    await a.run("go", session=path)
+    assert (Session(path).active_agent, Session(path).history("A")[-1].text) == ("A", "from B")
+    assert verify(path).ok
+
+
 async def test_what_goes_back_for_the_next_turn_passes_a_filter_of_its_own(tmp_path: Path) -> None:
     def shout(history: Messages) -> Messages:
         return [message.replace(content="HIDDEN") for message in history]

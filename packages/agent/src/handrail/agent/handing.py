@@ -143,9 +143,8 @@ async def _take_over(turn: "Turn", asked: Asked, view: History) -> tuple[Sequenc
         scope.deps.setdefault(path, turn.context.deps)
     known = scope.views.get(path)
     entered = known.new(crossing.seed) if known is not None else History(crossing.seed)
-    if scope.depth == 0:
-        run.next_turn = edge if edge.returns is None and not scope.waiting else None
-        run.caller = turn.bound.name
+    if scope.depth == 0 and edge.returns is None and not scope.waiting:
+        run.next_turn, run.caller = edge, turn.bound.name
     if not run.log.on:
         return (), entered
     returns = edge.returns.descriptor if edge.returns is not None else {}

@@ -59,7 +59,8 @@ def preview(
     given = edge_history(view, _call_id(view, tool), kind=kind).messages
     notes = tuple([Note(label, text) for label, text in _notes(reason, input) if text])
     if unresolved(sealed):
-        tools = tuple(agent.graph().agents[name].tools)
+        bound = agent.graph().agents[name]
+        tools = (*bound.tools, *bound.handoffs)
         info = EdgeInfo(
             source=agent.name, target=name, kind=kind, reason=reason, input=input, deps=deps, target_tools=tools
         )
