@@ -145,7 +145,7 @@ async def test_what_returns_passes_its_filter_and_nothing_left_says_so() -> None
     target = Agent("Clerk", model=ScriptedModel("Secret number 9041."))
     desk = ScriptedModel(transfer("clerk"), "done")
     await Agent("Desk", model=desk, handoffs=[handoff(target, returns=none())]).run("please")
-    assert sent(desk, 1)[-1] == "The agent gave no answer."
+    assert sent(desk, 1)[-1] == "The agent answered, and its answer may not cross."
 
 
 async def test_a_target_that_fails_while_its_source_waits_is_an_error_result() -> None:
@@ -393,11 +393,12 @@ def rules(**keys: str) -> Policy:
     return Policy.from_toml(f"[[rule]]\nname = 'no'\n{lines}")
 
 
-@pytest.mark.parametrize("where", ["run", "agent", "edge"])
+@pytest.mark.parametrize("where", ["run", "agent", "target", "edge"])
 async def test_a_policy_stops_a_handoff_before_the_target_starts(where: str, tmp_path: Path) -> None:
     policy = rules(forbid_patterns="['4111']")
     target = ScriptedModel()
-    edge = handoff(Agent("B", model=target), policy=policy if where == "edge" else None)
+    b = Agent("B", model=target, policy=policy if where == "target" else None)
+    edge = handoff(b, policy=policy if where == "edge" else None)
     a = Agent("A", model=ScriptedModel(transfer("b")), handoffs=[edge], policy=policy if where == "agent" else None)
     with pytest.raises(PolicyViolation) as caught:
         await a.run("card 4111", session=tmp_path / "s.jsonl", policy=policy if where == "run" else None)
@@ -426,3 +427,31 @@ async def test_tokens_of_each_boundary_are_counted_where_the_run_has_a_counter(t
     (crossing,), (record,) = result.handoffs, Session(tmp_path / "s.jsonl").handoffs
     assert crossing.saving == crossing.tokens_before - crossing.tokens_after > 50
     assert (record.tokens_before, record.tokens_after) == (crossing.tokens_before, crossing.tokens_after)
+
+
+def test_what_is_no_policy_or_no_function_is_refused_when_it_is_given() -> None:
+    wrong: Any = "strict.toml"
+    child = Agent("B", model=ScriptedModel())
+    for make in (
+        lambda: Agent("A", model=ScriptedModel(), policy=wrong),
+        lambda: handoff("B", policy=wrong),
+        lambda: to_tool(child, policy=wrong),
+        lambda: child.run_sync("hi", policy=wrong),
+        lambda: handoff("B", deps=wrong),
+        lambda: handoff("B", on_handoff=wrong),
+        lambda: handoff("B", enabled=wrong),
+    ):
+        with pytest.raises(BuildError, match=r"not 'strict\.toml'"):
+            make()
+
+
+def test_describe_tells_what_an_edge_asks_and_what_is_labelled() -> None:
+    @tool(output_sensitivity="secret")
+    def vault() -> str:
+        return "9041"
+
+    edge = handoff(Agent("B", model=ScriptedModel()), input_type=Refund, deps=dict, enabled=lambda context: True)
+    text = Agent("A", model=ScriptedModel(), tools=[vault], handoffs=[edge], labels="inherit").describe()
+    assert "agent A (scripted, labels inherit)" in text
+    assert "tool vault (side_effecting, gives secret)" in text
+    assert "input Refund, with deps, enabled" in text

@@ -3,8 +3,19 @@
 from collections.abc import Sequence
 
 import pytest
+from pydantic import BaseModel
 
-from handrail.agent import Agent, BuildError, FunctionModel, ScriptedModel, UnknownTarget, handoff, preview, to_tool
+from handrail.agent import (
+    Agent,
+    BuildError,
+    FunctionModel,
+    InvalidInput,
+    ScriptedModel,
+    UnknownTarget,
+    handoff,
+    preview,
+    to_tool,
+)
 from handrail.filters import (
     FilterFailed,
     InvalidFilter,
@@ -113,3 +124,17 @@ def test_a_resolver_that_must_wait_is_not_run() -> None:
 
     with pytest.raises(InvalidFilter, match="waits for something"):
         preview(triage(filter=summarize(ask)), BILLING, HISTORY)
+
+
+class Order(BaseModel):
+    number: int
+
+
+def test_a_typed_input_is_shown_as_it_would_cross_and_an_unfit_one_is_refused() -> None:
+    target = Agent("B", model=ScriptedModel())
+    source = Agent("A", model=ScriptedModel(), handoffs=[handoff(target, filter=none(), input_type=Order)])
+    for given in ({"number": "7"}, Order(number=7), '{"number": 7}'):
+        assert [message.text for message in preview(source, target, (), input=given).messages] == ['{"number":7}']
+    for unfit in ("garbage", {"number": "x"}, None):
+        with pytest.raises(InvalidInput, match="would refuse"):
+            preview(source, target, (), input=unfit)

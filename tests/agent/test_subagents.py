@@ -131,7 +131,11 @@ async def test_what_comes_back_passes_the_filter_of_the_way_back() -> None:
     def gone(history: Any) -> Any:
         return ()
 
-    for returns, said in ((shout, "FINE"), (gone, "The agent gave no answer."), (full(), "fine")):
+    for returns, said in (
+        (shout, "FINE"),
+        (gone, "The agent answered, and its answer may not cross."),
+        (full(), "fine"),
+    ):
         child = Agent("Child", model=ScriptedModel("fine<think>secret</think>"))
         result = await boss(ScriptedModel(asks("child"), "done"), child, returns=returns).run("go")
         assert answers(result.messages) == [("t1", said)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from handrail.agent.entering import Input
 from handrail.agent.errors import BuildError
 from handrail.agent.graphs import Graph, check_offered, resolve
-from handrail.agent.handoffs import Handoff, handoff
+from handrail.agent.handoffs import Handoff, check_policy, handoff
 from handrail.agent.kernel.middlewares import Middleware, check_middleware
 from handrail.agent.limits import Limits
 from handrail.agent.models import DEFAULT_SETTINGS, Model, Settings, find_model
@@ -98,6 +98,7 @@ class Agent:
         if labels not in ("own", "inherit"):
             raise BuildError(f"labels is 'own' or 'inherit', not {labels!r}")
         give(self, "labels", labels)
+        check_policy(policy, name)
         give(self, "policy", policy)
         give(self, "_graph", None)
         check_middleware(self.middleware, name)

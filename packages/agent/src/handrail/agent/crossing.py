@@ -146,9 +146,13 @@ async def _through_chain(
 
 
 def enforce(turn: "Turn", policy: "Policy | None", **crossing: Any) -> None:
-    """Asks the policies of the run, of the turn's agent and of the edge. Raises `PolicyViolation`."""
-    for rules in (turn.run.policy, turn.bound.agent.policy, policy):
-        if rules is not None:
+    """Asks the policies of the run, of both agents and of the edge. Raises `PolicyViolation`."""
+    agents = turn.run.graph.agents
+    held = (turn.run.policy, agents[crossing["source"]].agent.policy, agents[crossing["target"]].agent.policy, policy)
+    asked: list[Policy] = []
+    for rules in held:
+        if rules is not None and not any([rules is known for known in asked]):
+            asked.append(rules)
             rules.enforce(**crossing)
 
 

@@ -75,7 +75,9 @@ class Bound:
 
     def describe(self) -> Iterator[str]:
         """The agent in lines, for a person to read."""
-        yield f"agent {self.name} ({self.model.name})"
+        labels = ", labels inherit" if self.agent.labels == "inherit" else ""
+        policy = f", policy {self.agent.policy.file}" if self.agent.policy is not None else ""
+        yield f"agent {self.name} ({self.model.name}{labels}{policy})"
         for hook in HOOKS:
             layers = [layer_name(layer) for layer in self.agent.middleware if defines(layer, hook)]
             yield f"  {hook.removeprefix('around_')}: {' > '.join([*layers, hook.removeprefix('around_')])}"
@@ -83,11 +85,17 @@ class Bound:
             if isinstance(tool, AgentTool):
                 yield f"  tool {tool.name} = agent {tool.child.name}, filter {tool.filter!r}, returns {tool.returns!r}"
             else:
-                yield f"  tool {tool.name} ({tool.side_effects})"
+                label = f", gives {tool.output_sensitivity}" if tool.output_sensitivity else ""
+                yield f"  tool {tool.name} ({tool.side_effects}{label})"
         for name, edge in self.handoffs.items():
             returns = f", returns {edge.returns!r}" if edge.returns is not None else ""
             turn = f", next turn {edge.next_turn}" if edge.next_turn != "target" else ""
-            yield f"  handoff {name} -> {self.targets[name]}, filter {edge.filter!r}{returns}{turn}"
+            kind = getattr(edge.input_type, "__name__", edge.input_type)
+            takes = f", input {kind}" if edge.input_type is not None else ""
+            parts = ("on_handoff", "deps", "policy")
+            has = [part for part in parts if getattr(edge, part) is not None] + ["enabled"] * (edge.enabled is not True)
+            also = f", with {', '.join(has)}" if has else ""
+            yield f"  handoff {name} -> {self.targets[name]}, filter {edge.filter!r}{takes}{returns}{turn}{also}"
 
 
 class Graph:

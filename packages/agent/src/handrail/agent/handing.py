@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from handrail.filters.policies import Policy
 
 NO_ANSWER = "The agent gave no answer."
+KEPT_BACK = "The agent answered, and its answer may not cross."
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -217,7 +218,10 @@ def joined(turn: "Turn", source: str, returns: Seal, said: Sequence[Message], po
         seed=back,
         before=tuple(said),
     )
-    return "\n\n".join([each.text for each in back if each.role == "assistant" and each.text]) or NO_ANSWER
+    text = "\n\n".join([each.text for each in back if each.role == "assistant" and each.text])
+    if not text and any([message.role == "assistant" and message.text for message in said]):
+        return KEPT_BACK
+    return text or NO_ANSWER
 
 
 def _answer(

@@ -156,6 +156,12 @@ def handoff(
         raise BuildError("next_filter is for what goes back, and with next_turn='target' nothing does")
     if name:
         check_tool_name(name, "the handoff")
+    check_policy(policy, "a handoff")
+    for what, value in (("on_handoff", on_handoff), ("deps", deps)):
+        if value is not None and not callable(value):
+            raise BuildError(f"{what} of a handoff is a function, not {value!r}")
+    if not isinstance(enabled, bool) and not callable(enabled):
+        raise BuildError(f"enabled is True, False, or a function of the context, not {enabled!r}")
     return Handoff(
         target=target,
         filter=sealed(filter),
@@ -170,6 +176,12 @@ def handoff(
         enabled=enabled,
         deps=deps,
     )
+
+
+def check_policy(policy: Any, what: str) -> None:
+    """Raises `BuildError` for what is no policy."""
+    if policy is not None and not hasattr(policy, "enforce"):
+        raise BuildError(f"the policy of {what} is a Policy, such as Policy.load(path), not {policy!r}")
 
 
 def sealed(filter: AnyFilter | None) -> Seal:

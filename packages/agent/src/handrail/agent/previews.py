@@ -1,13 +1,15 @@
 """What the next agent would see, without running anything."""
 
 import inspect
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from handrail.agent.errors import BuildError, UnknownTarget
+from handrail.agent.errors import BuildError, InvalidInput, UnknownTarget
 from handrail.agent.subagents import AgentTool
+from handrail.agent.tools import InvalidArguments
 from handrail.filters import History, InvalidFilter, Note, Report, Seal, edge_history
 from handrail.filters.messages import Messages
 from handrail.filters.resolvers import EdgeInfo, Resolver, resolve, unresolved
@@ -39,30 +41,32 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def preview(
-    agent: "Agent", target: "Agent | str", history: Messages, *, reason: str = "", input: str = "", deps: Any = None
+    agent: "Agent", target: "Agent | str", history: Messages, *, reason: str = "", input: Any = None, deps: Any = None
 ) -> Preview:
     """What `target` would start from, were it handed (or asked, as a sub-agent) this history by `agent`.
 
     `target` is an agent or its name, or the name of the tool that leads to it where several do. `history` is what
     `agent` sees: its view up to the message that makes the call, with or without it. `reason` and `input` are what the
-    call would bring along, `deps` the application's own object, for resolvers. No model is called, no hook is run, and
+    call would bring along (for an edge with an `input_type` a value of it, or its JSON), `deps` the application's own
+    object, for resolvers. No model is called, no hook is run, and
     nothing is written.
 
-    Raises `UnknownTarget` where no edge leads there, `BuildError` where several do, `InvalidFilter` for a resolver that
-    must wait for something (as `summarize` for its model), and what the boundary would raise: `FilterError`, or
-    `NothingToHandOver`.
+    Raises `InvalidInput` for an input that the call would refuse, `UnknownTarget` where no edge leads there,
+    `BuildError` where several do, `InvalidFilter` for a resolver that must wait for something (as `summarize` for its
+    model), and what the boundary would raise: `FilterError`, or `NothingToHandOver`.
     """
     wanted = target if isinstance(target, str) else target.name
     bound = agent.graph().agents[agent.name]
     kind, tool, name, sealed = _edge(bound, wanted)
     view = History(history)
     given = edge_history(view, _call_id(view, tool), kind=kind).messages
-    notes = tuple([Note(label, text) for label, text in _notes(reason, input) if text])
+    words = _words(bound, kind, tool, reason, input)
+    notes = tuple([Note(label, text) for label, text in _notes(*words) if text])
     if unresolved(sealed):
         bound = agent.graph().agents[name]
         tools = (*bound.tools, *bound.handoffs)
         info = EdgeInfo(
-            source=agent.name, target=name, kind=kind, reason=reason, input=input, deps=deps, target_tools=tools
+            source=agent.name, target=name, kind=kind, reason=reason, input=words[1], deps=deps, target_tools=tools
         )
         sealed = _resolved(sealed, given, info, view)
     return Preview(
@@ -91,6 +95,24 @@ def _resolved(sealed: Seal, given: Messages, info: EdgeInfo, view: History) -> S
         return Seal(ended.value)
     running.close()
     raise InvalidFilter(f"{sealed!r} waits for something, so what crosses can only be seen when it runs")
+
+
+def _words(bound: "Bound", kind: str, tool: str, reason: str, input: Any) -> tuple[str, str]:
+    """The reason and the input as the call would bring them along."""
+    if kind == "subagent":
+        if input is not None and not isinstance(input, str):
+            raise InvalidInput(f"a sub-agent is asked with a text, not {input!r}")
+        return reason, input or ""
+    edge = bound.handoffs[tool]
+    if input is None and edge.input_type is None:
+        return reason, ""
+    try:
+        if isinstance(input, str) and edge.input_type is not str:
+            input = json.loads(input)
+        given = edge.given(reason, input, input is not None)
+    except (InvalidArguments, ValueError, RecursionError) as error:
+        raise InvalidInput(f"the handoff {tool} would refuse this input: {error}") from error
+    return given.reason, given.input
 
 
 def _notes(reason: str, input: str) -> tuple[tuple[Literal["reason", "input"], str], ...]:

@@ -11,7 +11,7 @@ from handrail.agent.entering import Input, entering
 from handrail.agent.errors import ActiveAgentUnknown, BuildError, LimitExceeded, tell
 from handrail.agent.events import Failed, LimitReached, Recovered, RunEnd, RunStart
 from handrail.agent.handing import hand_back
-from handrail.agent.handoffs import Handoff
+from handrail.agent.handoffs import Handoff, check_policy
 from handrail.agent.journals import Log
 from handrail.agent.limits import DEFAULT_LIMITS, Budget, Limits
 from handrail.agent.loop import converse
@@ -162,6 +162,7 @@ async def execute(
     try:
         root = graph.agents[graph.root]
         budget = Budget(limits or root.agent.limits or DEFAULT_LIMITS)
+        check_policy(policy, "a run")
         source = ids or IdSource()
         if ids is not None and kept is not None:
             source = UnheldIds(ids, list(kept.views.values()))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from handrail.agent.errors import BuildError
-from handrail.agent.handoffs import sealed, sealed_back
+from handrail.agent.handoffs import check_policy, sealed, sealed_back
 from handrail.agent.models import ToolSpec
 from handrail.agent.names import tool_name
 from handrail.agent.scopes import Forward
@@ -83,6 +83,9 @@ def to_tool(
     ):
         if value not in possible:
             raise BuildError(f"{what} is one of {', '.join(map(repr, possible))}, not {value!r}")
+    check_policy(policy, f"the tool of {child.name}")
+    if deps is not None and not callable(deps):
+        raise BuildError(f"deps of a sub-agent is a function, not {deps!r}")
     if not isinstance(fold, int) or fold < 0:
         raise BuildError(f"fold is True, False, or a number of characters, not {fold!r}")
     about = description or f"Ask {child.name}. {child.description}".strip()
