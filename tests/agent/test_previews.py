@@ -65,7 +65,9 @@ def test_a_preview_shows_what_would_cross_and_why() -> None:
     assert (seen.kind, seen.source, seen.target, seen.tool) == ("handoff", "triage", "billing", "transfer_to_billing")
     assert said(seen.messages) == ["m1", "m4"]
     assert [change.id for change in seen.report.changes] == ["m2", "m3"]
-    assert str(seen).startswith("triage -> billing: 2 messages of 4\nstrip_tool_calls(): 4 -> 2 messages\n")
+    assert str(seen).startswith(
+        "triage -> billing: 2 of 4 messages would cross, 0 made\nstrip_tool_calls(): 4 -> 2 messages\n"
+    )
     assert str(seen).endswith("[user] m4\n  I was charged twice.\n")
 
 

@@ -36,16 +36,16 @@ def test_other_handoffs_are_shown_with_what_crossed() -> None:
         assert_handoffs(desk(), ["triage -> billing", "billing -> returns", "returns -> triage"])
     assert str(caught.value).splitlines() == [
         "the boundaries that were crossed are others:",
-        "    triage -> billing (1 messages of 1)",
+        "    triage -> billing (1 of 1 message crossed, 0 made)",
         "  - billing -> returns",
         "  - returns -> triage",
-        "  + billing -> triage (3 messages of 3)",
+        "  + billing -> triage (3 of 3 messages crossed, 0 made)",
     ]
 
 
 def test_no_handoffs_are_expected_by_an_empty_list() -> None:
     assert_handoffs(Agent("alone", model=ScriptedModel("Hello.")).run_sync("Hi"), [])
-    with pytest.raises(AssertionError, match=r"\+ triage -> billing \(1 messages of 1\)"):
+    with pytest.raises(AssertionError, match=r"\+ triage -> billing \(1 of 1 message crossed, 0 made\)"):
         assert_handoffs(desk(), [])
 
 

@@ -5,7 +5,7 @@ import pytest
 from handrail.agent import Agent, ScriptedModel, handoff
 from handrail.agent.events import HandoffEnd
 from handrail.cli.telling import Witness, called, crossing_lines, margin, summed_up
-from handrail.filters import History, Report, ToolCall, assistant, call, last_n, none, tool_result, user
+from handrail.filters import History, Report, ToolCall, assistant, call, last_n, none, redact, tool_result, user
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_many_messages_that_stayed_for_one_reason_are_one_line() -> None:
     report: Report = last_n(1).explain(history)
     event = HandoffEnd("run", "a", "a", "b", "c1", (history[5],), len(history))
     assert crossing_lines(event, "because", history, report) == [
-        "━━ a → b: because (1 message crosses, 5 stayed) ━━",
+        "━━ a → b: because (1 of 6 messages crossed, 0 made) ━━",
         "    crossed  user: number 5",
         "    stayed   5 older messages  (outside the last message)",
     ]
@@ -51,11 +51,21 @@ def test_what_a_sub_agent_is_asked_is_no_message_of_the_history() -> None:
     asked = user("What is the rule?", id="f1")
     event = HandoffEnd("run", "a", "a", "b", "c1", (asked,), len(history))
     assert crossing_lines(event, "", history, none().explain(history)) == [
-        "━━ a → b (1 message crosses (the input), 2 stayed) ━━",
+        "━━ a → b (0 of 2 messages crossed, 1 made (the input)) ━━",
         "    crossed  user: What is the rule?",
         "    stayed   user: number 0  (nothing crosses but the reason or the input)",
         "    stayed   user: number 1  (nothing crosses but the reason or the input)",
     ]
+
+
+def test_a_message_that_was_changed_is_told_once() -> None:
+    history = (user("Mail ann@example.org", id="m1"), user("Please.", id="m2"))
+    filter = redact(["email"])
+    event = HandoffEnd("run", "a", "a", "b", "c1", tuple(filter(history)), len(history))
+    head, *lines = crossing_lines(event, "", history, filter.explain(history))
+    assert head == "━━ a → b (2 of 2 messages crossed, 0 made) ━━"
+    assert len(lines) == 2
+    assert lines[0].startswith("    crossed  user: Mail [REDACTED:internal:email]  (changed: ")
 
 
 async def test_a_witness_remembers_each_boundary_until_it_is_told() -> None:

@@ -30,6 +30,7 @@ from handrail.filters import (
     user,
 )
 from handrail.filters.messages import Messages
+from handrail.filters.rules import Rule
 
 ASKED = user("Where is my parcel?", id="m1")
 
@@ -152,7 +153,8 @@ def test_ceilings_count_messages_and_tokens() -> None:
 
 
 def test_a_ceiling_that_cannot_be_counted_is_broken() -> None:
-    assert whys(rule(max_tokens=100, counter="nobody@1"), ASKED)[0].startswith("it cannot be checked: ")
+    policy = Policy(file="p", rules=(Rule(name="small", max_tokens=100, counter="nobody@1"),))
+    assert whys(policy, ASKED)[0].startswith("it cannot be checked: ")
 
 
 def test_neither_calls_nor_results_of_a_forbidden_tool_cross() -> None:
@@ -249,7 +251,13 @@ def test_a_rule_that_cannot_be_checked_is_broken() -> None:
         ("[[rule]]\nsource = []\nmax_messages = 1", 2, "names no one"),
         ("[[rule]]\nsource = 3\nmax_messages = 1", 2, "a text or a list of texts, not 3"),
         ("\n\n[[rule]]\nname = 'empty'", 3, "says nothing of what may not cross; possible: allow_targets"),
-        ("[[rule]]\nmax_messages = 1\ncounter = 'x'", 3, "counts for max_tokens"),
+        ("[[rule]]\nmax_messages = 1\ncounter = 'estimate@1'", 3, "counts for max_tokens"),
+        (
+            "[[rule]]\nmax_tokens = 9\ncounter = 'o200k-base'",
+            3,
+            "counter is not 'o200k-base'; did you mean 'o200k_base'",
+        ),
+        ("[[rule]]\nmax_tokens = 9\ncounter = 'nobody@7'", 3, "possible: cl100k_base, estimate@1, o200k_base"),
         ("[[rule]]\nforbid_steps='full'\nrequire_steps='full'", 2, "both required and forbidden"),
         ("[[rule]]\nmax_messages = 1\n[rule.when]\nx = 1", 3, "no key 'when'"),
         ("[[rule]]\nmax_messages = \n", 2, "invalid value"),

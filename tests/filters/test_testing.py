@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TypeAlias
 
@@ -262,3 +263,19 @@ def test_what_stays_is_no_failure() -> None:
 
 def test_clock_and_ids_are_fixed(fixed_clock: FixedClock, fixed_ids: FixedIds) -> None:
     assert [fixed_clock(), fixed_clock(), fixed_ids.next(), fixed_ids.next()] == [0, 1, "m-1", "m-2"]
+
+
+@pytest.mark.parametrize(
+    "fails",
+    [
+        lambda: assert_filter(lambda history: history[: next(growing)], (user("4929", id="m1"),)),
+        lambda: assert_never_crosses(full(), (user("4929", id="m1"),), "4929"),
+    ],
+)
+def test_a_failure_is_shown_where_the_test_asked(fails: Callable[[], object]) -> None:
+    with pytest.raises(AssertionError) as caught:
+        fails()
+    assert caught.traceback.filter(caught)[-1].name == "<lambda>"
+
+
+growing = count()

@@ -76,7 +76,7 @@ async def test_a_childs_first_request_holds_nothing_but_what_its_filter_let_thro
     agent = Agent("Boss", model=boss, tools=[Agent("Child", model=child).to_tool(filter=filter)])
     result = await agent.run([*history, user("Go.", id="go")])
     (request,) = boss.requests[:1]
-    expected = through(filter, History(request.messages), Note("input", "Help."))
+    expected = through(filter, History(request.messages), Note("input", "Help."), "Boss\0t1")
     got = [tuple(each.messages) for each in child.requests]
     assert got == ([expected] if expected is not None else [])
     assert result.output == "done"
@@ -92,14 +92,14 @@ async def test_a_targets_first_request_holds_nothing_but_what_its_filter_let_thr
         await agent.run([*history, user("Go.", id="go")])
     except FilterError:
         assert target.requests == []
-    expected = through(filter, History(source.requests[0].messages), Note("reason", "Why."))
+    expected = through(filter, History(source.requests[0].messages), Note("reason", "Why."), "A\0h1")
     assert [tuple(each.messages) for each in target.requests] == ([expected] if expected is not None else [])
 
 
-def through(filter: Filter, view: History, note: Note) -> Any:
+def through(filter: Filter, view: History, note: Note, asked_by: str) -> Any:
     """What the filter lets through of a view and a note, or None where it lets nothing start."""
     edge = edge_history(view, kind="handoff")
     try:
-        return tuple(seal(filter).hand_over(edge.messages, [note], edge.view))
+        return tuple(seal(filter).hand_over(edge.messages, [note], edge.view, asked_by=asked_by))
     except FilterError:
         return None

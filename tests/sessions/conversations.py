@@ -116,7 +116,7 @@ class Conversation:
         edge = edge_history(view, transfer.id, kind="handoff")
         notes = (Note("reason", reason),)
         sealed = seal(filter)
-        seed = sealed.hand_over(edge.messages, notes, edge.view)
+        seed = sealed.hand_over(edge.messages, notes, edge.view, asked_by=f"{source}\0{transfer.id}")
         said = tool_result(transfer, f"The conversation goes to {target}.", id=self.name())
         self.session.append(
             HandoffRecord(
@@ -146,7 +146,7 @@ class Conversation:
         view = self.history(caller)
         edge = edge_history(view, asked.id, kind="subagent")
         notes, sealed = (Note("input", input),), seal(filter)
-        seed = sealed.hand_over(edge.messages, notes, edge.view)
+        seed = sealed.hand_over(edge.messages, notes, edge.view, asked_by=f"{caller}\0{asked.id}")
         path = f"{caller}/{child}@{asked.id}"
         same: dict[str, Any] = {
             "path": caller,

@@ -54,6 +54,14 @@ def test_the_usage_that_a_log_told_beside_its_messages_is_counted() -> None:
     assert Tally.of([SessionRecord(source="openai-chat", beside=msgspec.Raw(b'{"response": 1}'))]).usage == Usage()
 
 
+def test_what_the_end_of_a_run_left_unanswered_is_no_second_error() -> None:
+    ended = tool_result("h1", "The run ended before this call did.", is_error=True, synthetic=True)
+    failed = TurnRecord(path="a", run="r", event="end", status="failed")
+    assert Tally.of([ToolResultRecord(path="a", message=ended), failed]).errors == 1
+    refused = tool_result("h1", "Invalid arguments", is_error=True, name="transfer_to_b")
+    assert Tally.of([ToolResultRecord(path="a", message=refused)]).errors == 1
+
+
 def test_a_failed_turn_is_an_error_and_within_a_sub_agent_it_is_that_of_the_tool() -> None:
     failed = [TurnRecord(path=path, run="r", event="end", status="failed") for path in ("a", "a/b@c1")]
     assert Tally.of(failed).errors == 1

@@ -35,7 +35,7 @@ def test_the_desk_answers_each_line_that_is_piped_in(talked: str) -> None:
 
 def test_a_handoff_shows_what_crossed_what_stayed_and_why(talked: str) -> None:
     shown = talked[talked.index("━━ triage → billing") :]
-    assert shown.startswith("━━ triage → billing: a double charge, invoice 1042 (4 messages cross, 2 stayed) ━━")
+    assert shown.startswith("━━ triage → billing: a double charge, invoice 1042 (4 of 6 messages crossed, 0 made) ━━")
     assert "crossed  user: Was I charged twice on invoice 1042?" in shown
     assert "stayed   triage: result of track_parcel  (tool calls and their results do not cross)" in shown
 
@@ -47,7 +47,7 @@ def test_the_way_back_keeps_secret_results_with_billing(talked: str) -> None:
 
 
 def test_a_sub_agent_is_shown_within_its_caller(talked: str) -> None:
-    assert "━━ billing → research (1 message crosses (the input), 7 stayed) ━━" in talked
+    assert "━━ billing → research (0 of 7 messages crossed, 1 made (the input)) ━━" in talked
     assert "    research> The handbook says: A double charge" in talked
 
 

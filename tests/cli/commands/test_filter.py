@@ -54,8 +54,7 @@ def test_the_messages_that_would_cross_are_shown_as_they_are(handrail: Run, chat
     outcome = handrail("filter", chat, "--filter", "last_n(3) | strip_tool_calls")
     assert outcome.returncode == 0
     head, *shown = outcome.stdout.splitlines()
-    assert head.startswith("chat.json: 3 messages would cross compose(last_n(n=3")
-    assert head.endswith("; the transcript holds 6")
+    assert head.startswith("chat.json, the transcript: 3 of 6 messages would cross, 0 made: compose(last_n(n=3")
     assert [line.partition(" [")[0] for line in shown] == ["system", "assistant", "user"]
     assert [line.partition("]: ")[2] for line in shown] == ["Be brief.", "In Porto.", "Thanks. And when?"]
 
@@ -116,7 +115,8 @@ def test_of_a_session_the_view_of_an_agent_is_filtered(handrail: Run, desk_sessi
 
 def test_of_a_session_it_is_the_view_of_whoever_has_the_conversation(handrail_here: Run, desk_session: Path) -> None:
     outcome = handrail_here("filter", desk_session, "--filter", "last_user")
-    assert "1 message would cross last_user(); the view of triage holds" in outcome.stdout
+    assert ", the view of triage: 1 of " in outcome.stdout
+    assert " messages would cross, 0 made: last_user()" in outcome.stdout
     assert outcome.stdout.splitlines()[-1].endswith("]: When are you open on Sunday?")
 
 
@@ -161,7 +161,7 @@ def test_a_filter_of_ones_own_is_known_once_its_module_is_imported(handrail: Run
     (tmp_path / "own.py").write_text(OWN)
     outcome = handrail("filter", chat, "--import", "own", "--filter", "only_last | strip_tool_calls")
     assert outcome.returncode == 0, outcome.stderr
-    assert "would cross compose(own/only-last(), strip_tool_calls()" in outcome.stdout
+    assert "would cross, 0 made: compose(own/only-last(), strip_tool_calls()" in outcome.stdout
     assert "no module elsewhere" in one_line(handrail("filter", chat, "--import", "elsewhere"), 2)
 
 
@@ -208,7 +208,8 @@ def test_the_recorded_handoffs_between_two_agents_are_shown_each_with_its_filter
     assert outcome.returncode == 0, outcome.stderr
     heads = [line for line in outcome.stdout.splitlines() if line.startswith("handoff ")]
     assert len(heads) == 1
-    assert heads[0].startswith("handoff 1, step 1, triage -> billing: 4 messages of 6 crossed compose(last_n(n=6")
+    head = "handoff 1, step 1, triage -> billing: 4 of 6 messages crossed, 0 made: compose(last_n(n=6"
+    assert heads[0].startswith(head)
     assert "tool calls and their results do not cross" in outcome.stdout
 
 
@@ -219,6 +220,28 @@ def test_another_filter_in_its_place_shows_what_would_have_crossed(handrail_here
     assert [message.text for message in decoded(said["messages"])] == ["Was I charged twice on invoice 1042?"]
     assert from_descriptor(said["filter"]) == seal(parse("last_user"))
     assert said["report"]["steps"][0]["step"] == "last_user()"
+
+
+def test_a_recorded_handoff_that_another_filter_leaves_nothing_of_is_explained_all_the_same(
+    handrail_here: Run, tmp_path: Path
+) -> None:
+    billing = Agent("billing", model=ScriptedModel("Yes."))
+    model = ScriptedModel(call("transfer_to_billing", call_id="h1"))
+    triage = Agent("triage", model=model, handoffs=[handoff(billing)])
+    triage.run_sync("Twice?", session=str(tmp_path / "a.jsonl"))
+    outcome = handrail_here("filter", "a.jsonl", "--to", "billing", "--filter", "none()", "--explain")
+    assert outcome.returncode == 1
+    assert "0 of 1 message would cross, 0 made: none()" in outcome.stdout
+    assert "nothing crosses but the reason or the input" in outcome.stdout
+    assert "or the filter kept none of them" in outcome.stderr
+
+
+def test_a_long_summary_is_cut_in_heads_and_not_in_json(handrail: Run, chat: str) -> None:
+    arguments = ("filter", chat, "--filter", f"summary('{'word ' * 400}')", "--explain")
+    head, *table = handrail(*arguments).stdout.splitlines()
+    assert len(head) < 400
+    assert max(map(len, [line for line in table if "->" in line])) < 600
+    assert "word " * 399 in handrail(*arguments, "--json").stdout
 
 
 def test_the_messages_of_a_recorded_handoff_are_those_that_crossed(handrail_here: Run, desk_session: Path) -> None:

@@ -133,4 +133,7 @@ def test_what_cannot_be_drawn_is_told_in_one_line(handrail_here: Run, place: str
 def test_without_the_library_for_layout_it_says_what_to_do(handrail_here: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "graphlay", None)
     said = one_line(handrail_here("graph", "chart_shop:triage", "--format", "svg"), 2)
-    assert said == "handrail: a picture needs graphlay: pip install 'handrail[graph]', or take --format mermaid"
+    assert said == (
+        "handrail: a picture needs graphlay: install the extra 'graph' of the package handrail (from this project's "
+        "folder: pip install './packages/cli[graph]'), or take --format mermaid"
+    )

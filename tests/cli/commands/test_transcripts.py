@@ -74,7 +74,7 @@ def test_every_transcript_of_a_file_can_be_filtered(handrail_here: Run, shared: 
         outcome = handrail_here(
             "filter", file, "--pick", count, "--filter", "last_n(5) | strip_tool_calls", "--explain"
         )
-        assert f"; transcript {count} of {count} holds" in outcome.stdout
+        assert f", transcript {count} of {count}: " in outcome.stdout
 
 
 def test_every_request_log_can_be_filtered(handrail: Run, shared: Path) -> None:

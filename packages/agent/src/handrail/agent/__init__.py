@@ -5,6 +5,7 @@ from handrail.agent.contexts import RunContext
 from handrail.agent.errors import (
     ActiveAgentUnknown,
     BuildError,
+    HandoffRefused,
     InvalidAnswer,
     InvalidInput,
     InvalidResponse,
@@ -38,6 +39,7 @@ __all__ = [
     "ChatResponse",
     "FunctionModel",
     "Handoff",
+    "HandoffRefused",
     "InvalidAnswer",
     "InvalidInput",
     "InvalidResponse",

@@ -291,17 +291,29 @@ def _message(
         id=message_id,
         agent=turn.bound.name,
         created_at=turn.run.clock(),
-        sensitivity=_label(turn, response, tool),
+        sensitivity=_label(response, tool),
         call_id=call.id,
         name=call.name,
         is_error=response.is_error,
     )
 
 
-def _label(turn: "Turn", response: ToolResponse, tool: Tool | None) -> str | None:
-    if response.sensitivity is None:
-        return tool.output_sensitivity if tool is not None else None
-    return highest(response.sensitivity, tool.output_sensitivity if tool is not None else None)
+def _label(response: ToolResponse, tool: Tool | None) -> str | None:
+    shown = response.value if response.content is None else response.content
+    given = tool.output_sensitivity if tool is not None else None
+    if response.sensitivity is None and not isinstance(shown, list | tuple | dict):
+        return given
+    return highest(given, response.sensitivity, *_labels_within(shown))
+
+
+def _labels_within(value: Any, depth: int = 20) -> Iterator[str | None]:
+    # Parts and messages that stand within other values are shown as text, and their labels would be lost with them.
+    if isinstance(value, Part | Message):
+        yield value.sensitivity
+        value = getattr(value, "content", ())
+    if depth and isinstance(value, list | tuple | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _labels_within(item, depth - 1)
 
 
 def _content(value: Any) -> tuple[Part, ...]:
@@ -313,8 +325,9 @@ def _content(value: Any) -> tuple[Part, ...]:
         return (Text(str(value)),)
     if isinstance(value, Part):
         return (value,)
-    if isinstance(value, list | tuple) and value and all(isinstance(item, Part) for item in value):
-        return tuple(value)
+    several = isinstance(value, list | tuple) and all(isinstance(item, Part | str) for item in value)
+    if several and any(isinstance(item, Part) for item in value):
+        return tuple([Text(item) if isinstance(item, str) else item for item in value])
     return (Text(_as_text(value)),)
 
 

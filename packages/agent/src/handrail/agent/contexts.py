@@ -42,7 +42,7 @@ class RunContext(Generic[DepsT]):
         The edge is the agent's own handoff to that target where it has one, else one with the default filter. Raises
         `UnknownTarget` for an agent that is not reachable, and `InvalidArguments` for an unfit input.
         """
-        self.turn.request_handoff(target if isinstance(target, str) else target.name, reason, input)
+        self.turn.request_handoff(target if isinstance(target, str) else target.name, reason, input, self.call_id)
 
     @property
     def messages(self) -> "tuple[Message, ...]":

@@ -8,8 +8,10 @@ from handrail.agent.kernel.requests import HandoffRequest, HandoffResponse
 from handrail.agent.reports import Crossing
 from handrail.agent.resolving import resolved
 from handrail.filters import Edge, FilterFailed, History, Message, Note, Seal, Tier, digest, edge_history, full, seal
+from handrail.filters.custom import as_filter
 from handrail.filters.messages import Messages
 from handrail.filters.seals import made_by, unsound
+from handrail.filters.sensitivity import highest
 
 if TYPE_CHECKING:
     from handrail.agent.loop import Turn
@@ -21,26 +23,29 @@ NOT_RUN = "not run"
 class Boundary:
     """One crossing while it is under way: what the innermost layer was given, and what it made of it."""
 
-    __slots__ = ("back", "edge", "label", "notes", "sealed", "used")
+    __slots__ = ("asked_by", "back", "edge", "label", "notes", "sealed", "used")
 
-    def __init__(self, edge: Edge, used: Seal, notes: tuple[Note, ...], back: bool, label: Tier | None) -> None:
+    def __init__(self, edge: Edge, used: Seal, asked_by: str, back: bool, label: Tier | None) -> None:
+        self.asked_by = asked_by
         self.back = back
         self.edge = edge
         self.label = label
         self.used = used
-        self.notes = notes
+        self.notes: tuple[Note, ...] = ()
         self.sealed: Messages | None = None
 
 
 async def cross(request: HandoffRequest) -> HandoffResponse:
     """The innermost layer: the seal."""
     boundary: Boundary = request.boundary
+    if not isinstance(request.reason, str) or not isinstance(request.input, str):
+        raise InvalidAnswer(f"a hook around a handoff of {request.source} gives a reason or an input that is no text")
     if request.filter is not boundary.used.filter:
         boundary.used = seal(
             await resolved(
                 request.run.turn,
                 boundary.edge,
-                request.filter,
+                as_filter(request.filter),
                 request.kind,
                 request.target,
                 request.reason,
@@ -51,7 +56,9 @@ async def cross(request: HandoffRequest) -> HandoffResponse:
     if boundary.back:
         boundary.sealed = boundary.used.back(boundary.edge.messages)
     else:
-        boundary.sealed = boundary.used.hand_over(boundary.edge.messages, boundary.notes, boundary.edge.view)
+        boundary.sealed = boundary.used.hand_over(
+            boundary.edge.messages, boundary.notes, boundary.edge.view, asked_by=boundary.asked_by
+        )
     return HandoffResponse(boundary.sealed, lambda: boundary.used.explain(boundary.edge.messages))
 
 
@@ -71,23 +78,26 @@ async def cross_boundary(
     reason: str = "",
     input: str = "",
     back: bool = False,
+    label: Tier | None = None,
     policy: "Policy | None" = None,
 ) -> Crossing:
     """What crosses from the turn's agent to the target: the chain, the seal, and the policies, in this order.
 
-    `back` is the way back, where nothing has to be left to answer. Raises `FilterError` before the target starts.
+    `back` is the way back, where nothing has to be left to answer; `label` is one for the notes, beside the agent's
+    own. Raises `FilterError` before the target starts.
     """
     run, bound = turn.run, turn.bound
     edge = edge_history(view, call_id, kind=kind)
     if turn.emit is not None:
         turn.tell(HandoffStart, bound.name, target, call_id or "")
-    boundary, seed, edited = await _through_chain(turn, edge, kind, target, filter, (reason, input), back)
+    boundary = Boundary(edge, filter, f"{turn.path}\0{call_id or ''}", back, highest(turn.label(), label))
+    seed, edited = await _through_chain(turn, boundary, kind, target, reason, input)
     enforce(
         turn,
         policy,
         source=bound.name,
         target=target,
-        kind="return" if back else kind,
+        kind=kind,
         filter=boundary.used,
         seed=seed,
         before=edge,
@@ -114,26 +124,19 @@ async def cross_boundary(
 
 
 async def _through_chain(
-    turn: "Turn",
-    edge: Edge,
-    kind: Literal["handoff", "subagent"],
-    target: str,
-    filter: Seal,
-    words: tuple[str, str],
-    back: bool,
-) -> "tuple[Boundary, Messages, str | None]":
-    bound, (reason, input) = turn.bound, words
-    known = await resolved(turn, edge, filter.filter, kind, target, reason, input)
-    if known is not filter.filter:
-        filter = seal(known)
-    boundary = Boundary(edge, filter, (), back, turn.label())
+    turn: "Turn", boundary: Boundary, kind: Literal["handoff", "subagent"], target: str, reason: str, input: str
+) -> "tuple[Messages, str | None]":
+    bound, edge = turn.bound, boundary.edge
+    known = await resolved(turn, edge, boundary.used.filter, kind, target, reason, input)
+    if known is not boundary.used.filter:
+        boundary.used = seal(known)
     request = HandoffRequest(
         run=turn.context,
         kind=kind,
         source=bound.name,
         target=target,
         history=edge.messages,
-        filter=filter.filter,
+        filter=boundary.used.filter,
         reason=reason,
         input=input,
         boundary=boundary,
@@ -141,8 +144,7 @@ async def _through_chain(
     response = await bound.crossing(request)
     if type(response) is not HandoffResponse:
         raise InvalidAnswer(f"the handoff chain of {bound.name} gave {type(response).__name__}, not a HandoffResponse")
-    seed, edited = _resealed(boundary, response.seed)
-    return boundary, seed, edited
+    return _resealed(boundary, response.seed)
 
 
 def enforce(turn: "Turn", policy: "Policy | None", **crossing: Any) -> None:

@@ -12,7 +12,7 @@ from handrail.agent.limits import Budget
 from handrail.agent.scopes import Scope
 from handrail.agent.subagents import AgentTool
 from handrail.filters import FilterError, History, Message, NothingToHandOver, ToolCall, View
-from handrail.filters.sensitivity import highest
+from handrail.filters.sensitivity import Tier, highest
 from handrail.sessions import SessionError, SubagentRecord
 
 if TYPE_CHECKING:
@@ -54,7 +54,9 @@ async def call_agent(turn: "Turn", tool: AgentTool, call: ToolCall, input: str) 
             raise
         return ended.failed(f"The agent {child.name} reached {error.limit}={error.value}.")
     except Exception as error:  # noqa: BLE001  # to the agent that asked, a failed agent is a failed tool
-        return ended.failed(failure(f"The agent {child.name}", tool.returns, error))
+        views = [view.history for view in scope.views.values()]
+        back = failure(turn, child.name, tool.returns, error, views, tool.policy)
+        return ended.failed(f"The agent {back.text}", back.label)
     if result.status != "completed":
         return ended.failed(f"The agent {child.name} did not complete: {result.status}.")
     return ended.completed(result, said)
@@ -86,9 +88,9 @@ class _Ended:
         self.fields = {name: fields[name] for name in same}
         self.turn.run.log.write(SubagentRecord(event="start", **fields))
 
-    def failed(self, text: str) -> ToolResponse:
+    def failed(self, text: str, label: Tier | None = None) -> ToolResponse:
         self._write("failed", text)
-        return ToolResponse(content=text, is_error=True, error_class="failed")
+        return ToolResponse(content=text, is_error=True, error_class="failed", sensitivity=label)
 
     def broken(self, error: BaseException) -> None:
         # The error on its way matters more than a record that cannot be written, and may be that very failure.
@@ -97,14 +99,13 @@ class _Ended:
 
     def completed(self, result: TurnResult, said: list[Message]) -> ToolResponse:
         answers = [result.message] if result.message is not None else []
-        text = FINISHED
+        text, label = FINISHED, None
         if self.tool.expose != "none":
             shown = said if self.tool.expose == "all" else answers
-            text = joined(self.turn, self.tool.child.name, self.tool.returns, shown, self.tool.policy)
-        text = _folded(self.tool, result, text)
+            text, _, label = joined(self.turn, self.tool.child.name, self.tool.returns, shown, self.tool.policy)
+        text = _folded(self.turn, self.tool, result, text)
         self._write("completed", text, self._reworded(result))
-        label = highest(self.tool.output_sensitivity, *[message.sensitivity for message in (said or answers)])
-        return ToolResponse(text, sensitivity=label)
+        return ToolResponse(text, sensitivity=highest(self.tool.output_sensitivity, label))
 
     def _reworded(self, result: TurnResult) -> bool:
         if self.tool.fold or self.tool.expose == "none":
@@ -134,12 +135,14 @@ def _last_answer(history: History) -> Message | None:
     return next((message for message in reversed(history) if message.role == "assistant"), None)
 
 
-def _folded(tool: AgentTool, result: TurnResult, text: str) -> str:
+def _folded(turn: "Turn", tool: AgentTool, result: TurnResult, text: str) -> str:
     # A fold keeps the caller's context small: what was done in one line, and the answer cut to so many characters.
     if not tool.fold:
         return text
     limit = FOLD if tool.fold is True else tool.fold
-    names = ", ".join(dict.fromkeys(call.name for call in result.tool_calls)) or "none"
+    # A model may call anything by any name, so only the names of tools that there are come back.
+    known = [name for bound in turn.run.graph.agents.values() for name in (*bound.tools, *bound.handoffs)]
+    names = ", ".join(dict.fromkeys(call.name for call in result.tool_calls if call.name in known)) or "none"
     steps = f"{result.steps} step{'s' if result.steps != 1 else ''}"
     cut = text if len(text) <= limit else f"{text[:limit]}… ({len(text) - limit} characters left out)"
     return f"[{tool.child.name} {result.status} in {steps}; tools: {names}]\n{cut}"

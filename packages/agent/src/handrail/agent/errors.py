@@ -7,6 +7,7 @@ HandrailError
 │   └── UnknownTarget           a handoff to a name that is not among the reachable agents
 └── RunError                    a run that did not end with an answer; carries the partial transcript and usage
     ├── InvalidInput            what a run was given is no message, or nothing that could be answered
+    ├── HandoffRefused          a handoff by code to an agent that waits, or that is not available
     ├── LimitExceeded           a limit on steps, tool calls or handoffs was reached
     ├── ActiveAgentUnknown      a session's active agent is not among the reachable agents
     ├── ScriptError             a scripted model was asked for more than its script, or for less
@@ -71,6 +72,10 @@ class RunError(HandrailError):
 
 class InvalidInput(RunError, ValueError):
     """What a run was given is no message, or nothing that could be answered."""
+
+
+class HandoffRefused(RunError):
+    """A handoff by code to an agent that waits for an answer, or that its edge says is not available."""
 
 
 class LimitExceeded(RunError):

@@ -2,13 +2,13 @@
 
 import asyncio
 import inspect
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from handrail.agent.crossing import cross_boundary, enforce, record_of
-from handrail.agent.errors import LimitExceeded
+from handrail.agent.errors import HandoffRefused, LimitExceeded
 from handrail.agent.handoffs import Given, Handoff
 from handrail.agent.limits import Budget
 from handrail.agent.tools import InvalidArguments
@@ -17,6 +17,7 @@ from handrail.filters import (
     History,
     Message,
     Messages,
+    PolicyViolation,
     Seal,
     ToolCall,
     View,
@@ -27,6 +28,7 @@ from handrail.filters import (
     tool_result,
 )
 from handrail.filters.composition import compose
+from handrail.filters.sensitivity import Tier, highest
 from handrail.sessions import HandoffRecord, SessionError, ToolResultRecord
 
 if TYPE_CHECKING:
@@ -44,6 +46,15 @@ class Asked(msgspec.Struct, frozen=True):
     target: str
     given: Given
     call: ToolCall | None = None
+    label: Tier | None = None
+
+
+class Back(NamedTuple):
+    """What comes back to the agent that waits: a text, whether it is an error, and how sensitive it is."""
+
+    text: str
+    is_error: bool
+    label: Tier | None = None
 
 
 class Refused(Exception):
@@ -58,16 +69,18 @@ async def hand_over(
     ordinary: Sequence[str],
 ) -> bool:
     """The first valid handoff wins; the others get a result that says so. False where the turn goes on."""
-    said: dict[str, tuple[str, bool]] = {}
+    said: dict[str, Back] = {}
     asked = turn.requested
+    if asked is not None and not await is_enabled(turn, asked.edge):
+        raise HandoffRefused(f"{asked.target} is not available, and was handed the conversation by code")
     for call in transfers:
         if asked is not None:
-            said[call.id] = (f"Not run: the conversation goes to {asked.target}.", True)
+            said[call.id] = Back(f"Not run: the conversation goes to {asked.target}.", True)
             continue
         try:
             asked = await _asked(turn, call)
         except Refused as refusal:
-            said[call.id] = (str(refusal), True)
+            said[call.id] = Back(str(refusal), True)
     turn.requested = None
     if asked is None:
         _answer(turn, transfers, ids, results, said)
@@ -80,7 +93,7 @@ async def hand_over(
     arrived = View(History(entered)) if base is None else View(base.history.extend(entered), base.removed)
     if asked.edge.returns is None:
         if asked.call is not None:
-            said[asked.call.id] = (f"The conversation goes to {asked.target}.", False)
+            said[asked.call.id] = Back(f"The conversation goes to {asked.target}.", False)
         _answer(turn, transfers, ids, results, said, record)
         # What the record says has crossed stands in the target's view from here on, whatever becomes of this turn.
         turn.scope.views[path] = arrived
@@ -131,6 +144,7 @@ async def _take_over(turn: "Turn", asked: Asked, view: History) -> tuple[Sequenc
         edge.filter,
         reason=asked.given.reason,
         input=asked.given.input,
+        label=asked.label,
         policy=edge.policy,
     )
     if edge.on_handoff is not None:
@@ -164,7 +178,7 @@ def _active(turn: "Turn", edge: Handoff) -> str:
     return turn.run.graph.root if edge.next_turn == "root" else ""
 
 
-async def _wait(turn: "Turn", asked: Asked, entered: Messages, base: View | None) -> tuple[str, bool]:
+async def _wait(turn: "Turn", asked: Asked, entered: Messages, base: View | None) -> Back:
     """The source waits until the target, or whoever it handed to, answers."""
     from handrail.agent.loop import converse
 
@@ -181,33 +195,52 @@ async def _wait(turn: "Turn", asked: Asked, entered: Messages, base: View | None
     except LimitExceeded as error:
         if turn.budget.holds(error.budget):
             raise
-        return f"{asked.target} reached {error.limit}={error.value}.", True
+        return Back(f"{asked.target} reached {error.limit}={error.value}.", True)
     except Exception as error:  # noqa: BLE001  # to the agent that waits, a failed agent is a failed call
-        return failure(asked.target, returns, error), True
+        views = [view.history for path, view in scope.views.items() if path not in scope.waiting]
+        return failure(turn, asked.target, returns, error, [*views, said], asked.edge.policy)
     finally:
         scope.waiting.pop()
         scope.waiting_names.pop()
         if scope.depth == 0:
             run.way.append(turn.bound.name)
     if result.status != "completed":
-        return f"{asked.target} did not complete: {result.status}.", True
+        return Back(f"{asked.target} did not complete: {result.status}.", True)
     assert returns is not None
-    return joined(turn, asked.target, returns, said, asked.edge.policy), False
+    return joined(turn, asked.target, returns, said, asked.edge.policy)
 
 
-def failure(agent: str, returns: Seal | None, error: Exception) -> str:
-    """What is told of an agent that failed: the error's type, and as much of its text as may come back."""
-    detail = returns.back((assistant(str(error)),)) if returns is not None and str(error) else ()
-    text = "".join([message.text for message in detail])
-    return f"{agent} failed: {type(error).__name__}{': ' if text else '.'}{text}"
+def failure(
+    turn: "Turn", agent: str, returns: Seal | None, error: Exception, views: Iterable[Messages], policy: "Policy | None"
+) -> Back:
+    """What is told of an agent that failed: the error's type, and as much of its text as may come back.
 
-
-def joined(turn: "Turn", source: str, returns: Seal, said: Sequence[Message], policy: "Policy | None") -> str:
-    """What comes back of an agent's messages: those that the filter and the seal leave, their words joined.
-
-    Raises `FilterError`, also where a policy does not let it back.
+    The text may hold anything that the agent saw, so it is as sensitive as the most sensitive of that.
     """
-    back = returns.back(tuple(said))
+    label = highest(*[labels(messages) for messages in views])
+    said = (assistant(str(error), sensitivity=label),)
+    text = ""
+    if returns is not None and str(error):
+        try:
+            text = "".join([message.text for message in _back(turn, agent, returns, said, policy)])
+        except PolicyViolation:
+            text = ""
+    told = f"{agent} failed: {type(error).__name__}{': ' if text else '.'}{text}"
+    return Back(told, True, label if text else None)
+
+
+def joined(turn: "Turn", source: str, returns: Seal, said: Sequence[Message], policy: "Policy | None") -> Back:
+    """What comes back of an agent's messages: those that the filter and the seal leave, their words joined, with the
+    highest of their labels. Raises `FilterError`, also where a policy does not let it back."""
+    back = _back(turn, source, returns, tuple(said), policy)
+    text = "\n\n".join([each.text for each in back if each.role == "assistant" and each.text])
+    if not text and any([message.role == "assistant" and message.text for message in said]):
+        return Back(KEPT_BACK, False, None)
+    return Back(text or NO_ANSWER, False, labels(back))
+
+
+def _back(turn: "Turn", source: str, returns: Seal, said: Messages, policy: "Policy | None") -> Messages:
+    back = returns.back(said)
     enforce(
         turn,
         policy,
@@ -216,12 +249,15 @@ def joined(turn: "Turn", source: str, returns: Seal, said: Sequence[Message], po
         kind="return",
         filter=returns,
         seed=back,
-        before=tuple(said),
+        before=said,
     )
-    text = "\n\n".join([each.text for each in back if each.role == "assistant" and each.text])
-    if not text and any([message.role == "assistant" and message.text for message in said]):
-        return KEPT_BACK
-    return text or NO_ANSWER
+    return back
+
+
+def labels(messages: Messages) -> Tier | None:
+    """The highest label of messages and their parts, or None where there is none."""
+    found = [message.sensitivity for message in messages]
+    return highest(*found, *[part.sensitivity for message in messages for part in message.content])
 
 
 def _answer(
@@ -229,12 +265,12 @@ def _answer(
     transfers: Sequence[ToolCall],
     ids: Mapping[str, str],
     results: dict[str, Message],
-    said: Mapping[str, tuple[str, bool]],
+    said: Mapping[str, Back],
     before: Sequence[HandoffRecord] = (),
 ) -> None:
     label = turn.label()
     for call in transfers:
-        text, is_error = said[call.id]
+        text, is_error, came_back = said[call.id]
         results[call.id] = tool_result(
             call,
             text,
@@ -242,7 +278,7 @@ def _answer(
             agent=turn.bound.name,
             created_at=turn.run.clock(),
             is_error=is_error,
-            sensitivity=label,
+            sensitivity=highest(label, came_back),
         )
     if turn.run.log.on:
         turn.run.log.write(*before, *[ToolResultRecord(path=turn.path, message=results[call.id]) for call in transfers])
@@ -262,4 +298,4 @@ async def hand_back(turn: "Turn") -> None:
     path = scope.path(target)
     if run.log.on:
         run.log.stage(HandoffRecord(active=target, back=True, **record_of(turn, crossing, path)))
-    scope.views[path] = scope.views[path].enter(crossing.seed)
+    scope.views[path] = scope.views.get(path, View(History())).enter(crossing.seed)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from handrail.agent.asking import ask
 from handrail.agent.calling import answer_calls
 from handrail.agent.contexts import RunContext
-from handrail.agent.errors import InvalidAnswer, UnknownTarget
+from handrail.agent.errors import HandoffRefused, InvalidAnswer, UnknownTarget
 from handrail.agent.events import StepEnd, StepStart, TurnEnd, TurnStart
 from handrail.agent.handing import Asked
 from handrail.agent.handoffs import handoff
@@ -307,15 +307,22 @@ class Turn:
         self.labelled = len(self.history)
         return self.highest
 
-    def request_handoff(self, target: str, reason: str, input: Any) -> None:
-        """A handoff by code: the first of a step wins. Raises `UnknownTarget` or `InvalidArguments`."""
+    def request_handoff(self, target: str, reason: str, input: Any, call_id: str) -> None:
+        """A handoff by code: the first of a step wins.
+
+        Raises `UnknownTarget`, `HandoffRefused` or `InvalidArguments`.
+        """
         if target not in self.run.graph.agents or target == self.bound.name:
             others = sorted(set(self.run.graph.agents) - {self.bound.name})
             raise UnknownTarget(target, self.bound.name, others)
+        if self.scope.path(target) in self.scope.waiting:
+            raise HandoffRefused(f"{target} waits for an answer; answer it in place of handing over")
         edges = [edge for name, edge in self.bound.handoffs.items() if self.bound.targets[name] == target]
         edge = edges[0] if edges else handoff(target)
         if self.requested is None:
-            self.requested = Asked(edge, target, edge.given(reason, input, input is not None))
+            tools = [self.bound.tools.get(call.name) for call in self.calls if call_id and call.id == call_id]
+            label = highest(*[tool.output_sensitivity for tool in tools if tool is not None])
+            self.requested = Asked(edge, target, edge.given(reason, input, input is not None), label=label)
 
     def first_state(self, layer: int) -> dict[str, Any]:
         """The private state of a layer at the start of a turn. Raises `TypeError` for a layer that declares none."""

@@ -12,6 +12,7 @@ from handrail.agent.subagents import AgentTool
 from handrail.agent.tools import InvalidArguments
 from handrail.filters import History, InvalidFilter, Note, Report, Seal, edge_history
 from handrail.filters.messages import Messages
+from handrail.filters.reports import crossed
 from handrail.filters.resolvers import EdgeInfo, Resolver, resolve, unresolved
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         from handrail.filters.hand import hand
 
-        head = f"{self.source} -> {self.target}: {len(self.messages)} messages of {len(self.history)}"
+        head = f"{self.source} -> {self.target}: {crossed(self.history, self.messages, 'would cross')}"
         return f"{head}\n{self.report}\n\n{hand(self.messages)}"
 
 

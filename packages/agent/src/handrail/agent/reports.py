@@ -6,6 +6,7 @@ import msgspec
 
 from handrail.filters import Edge, Message, Note, Report, Seal
 from handrail.filters.messages import Messages
+from handrail.filters.reports import crossed
 
 
 class Crossing(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -42,8 +43,8 @@ class Crossing(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def stayed(self) -> tuple[Message, ...]:
         """The messages of the source's side that did not cross."""
-        crossed = {message.id for message in self.seed}
-        return tuple([message for message in self.edge.messages if message.id not in crossed])
+        over = {message.id for message in self.seed}
+        return tuple([message for message in self.edge.messages if message.id not in over])
 
     @property
     def tokens_before(self) -> int:
@@ -71,8 +72,4 @@ class Crossing(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.filter.explain(self.edge.messages)
 
     def __str__(self) -> str:
-        given = {message.id for message in self.edge.messages}
-        crossed = sum(1 for message in self.seed if message.id in given)
-        made = self.messages_after - crossed
-        noun = "message" if self.messages_before == 1 else "messages"
-        return f"{self.source} -> {self.target}: {crossed} of {self.messages_before} {noun} crossed, {made} made"
+        return f"{self.source} -> {self.target}: {crossed(self.edge.messages, self.seed)}"

@@ -15,6 +15,7 @@ import pytest
 from handrail.agent.reports import Crossing
 from handrail.agent.runs import RunResult
 from handrail.agent.scripted import ScriptedModel
+from handrail.filters.reports import crossed as boundary
 
 Scripted: TypeAlias = Callable[..., ScriptedModel]
 """Makes a `ScriptedModel` of its answers, as the class itself does."""
@@ -26,6 +27,7 @@ def assert_handoffs(result: RunResult, expected: Sequence[str], *, subagents: bo
 
     Raises `AssertionError` with the difference, and with what crossed each time.
     """
+    __tracebackhide__ = True
     crossed = [each for each in result.handoffs if subagents or each.kind == "handoff"]
     found = [_way(each) for each in crossed]
     wanted = [" ".join(each.split()) for each in expected]
@@ -48,7 +50,7 @@ def _difference(wanted: Sequence[str], crossed: Sequence[Crossing]) -> Iterator[
             yield from [f"- {way}" for way in wanted[start:end]]
         mark = "  " if change == "equal" else "+ "
         for each in crossed[first:last]:
-            yield f"{mark}{_way(each)} ({each.messages_after} messages of {each.messages_before})"
+            yield f"{mark}{_way(each)} ({boundary(each.edge.messages, each.seed)})"
     if not wanted and not crossed:
         yield "none"
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from handrail.cli.reporting import counted
-from handrail.cli.screens import say, say_table
+from handrail.cli.screens import say, say_table, shortened
 from handrail.cli.telling import summed_up
 from handrail.filters import Message, Report
 from handrail.filters.messages import Messages
@@ -35,7 +35,7 @@ def _rows(report: Report, known: dict[str, Message]) -> Iterator[Sequence[str] |
         if number:
             yield None
         kept = step.messages_out - len([change for change in step.changes if change.what != "dropped"])
-        head = f"{step.step}: {step.messages_in} -> {step.messages_out} messages"
+        head = f"{shortened(step.step)}: {step.messages_in} -> {step.messages_out} messages"
         yield head, _tokens(step.tokens_in, step.tokens_out), "kept", counted(kept, "message"), ""
         yield from _changes(step, known)
 
@@ -44,7 +44,7 @@ def _changes(step: StepReport, known: dict[str, Message]) -> Iterator[Sequence[s
     for (what, why), group in groupby(step.changes, lambda change: (change.what, change.reason)):
         about = [_about(change, known) for change in group]
         shown = about if len(about) <= _LISTED else [f"{len(about)} messages, from {about[0]} on"]
-        yield from [("", "", what, each, why) for each in shown]
+        yield from [("", "", what, each, shortened(why, 200)) for each in shown]
 
 
 def _about(change: Change, known: dict[str, Message]) -> str:

@@ -8,11 +8,21 @@ import msgspec
 from handrail.cli.errors import UnfitInput
 from handrail.cli.reporting import full_report, tokens_of
 from handrail.cli.transcripts import is_session
-from handrail.filters import Filter, FilterError, FilterNotRunnable, Report, Seal, from_descriptor, seal
+from handrail.filters import (
+    Filter,
+    FilterError,
+    FilterNotRunnable,
+    NothingToHandOver,
+    Report,
+    Seal,
+    from_descriptor,
+    seal,
+)
 from handrail.filters.messages import Messages
 from handrail.filters.reports import Change, StepReport, compare
 from handrail.sessions import Boundary, crossings
 from handrail.sessions.crossings import NOT_RUN
+from handrail.sessions.records import asked_by
 
 
 class Replayed(msgspec.Struct, frozen=True):
@@ -72,7 +82,9 @@ def _again(boundary: Boundary, chosen: Filter | None, explain: bool, counter: st
     sealed = seal(chosen) if chosen is not None else _recorded(record.filter)
     crossing, report, problem = boundary.seed, None, ""
     try:
-        again = sealed.hand_over(history, record.notes, edge.view if edge is not None else None)
+        again = sealed.hand_over(
+            history, record.notes, edge.view if edge is not None else None, asked_by=asked_by(record)
+        )
         if chosen is not None:
             crossing = again
         if explain:
@@ -84,7 +96,9 @@ def _again(boundary: Boundary, chosen: Filter | None, explain: bool, counter: st
     except FilterError as error:
         problem = str(error)
         crossing = () if chosen is not None else crossing
-        if explain and chosen is None:
+        if explain and isinstance(error, NothingToHandOver):
+            report = full_report(sealed.filter, history, counter=counter)
+        elif explain and chosen is None:
             unknown = "the filter that left it out cannot run here"
             report = Report((compare(repr(sealed), history, crossing, lambda _: unknown, counter),))
     return Replayed(boundary, sealed.filter, chosen is None, history, crossing, report, problem)

@@ -4,15 +4,15 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 from handrail.agent import Middleware
-from handrail.agent.events import Discard, Event, HandoffEnd, Text, ToolEnd, ToolProgress, ToolStart
+from handrail.agent.events import Discard, Event, HandoffEnd, Recovered, Text, ToolEnd, ToolProgress, ToolStart
 from handrail.agent.kernel import CallHandoff, HandoffRequest, HandoffResponse
 from handrail.cli.screens import aside, say, shortened
 from handrail.filters import Message, Report, ToolCall
+from handrail.filters.reports import crossed
 from handrail.sessions.paths import is_top, name_of
 
 _LISTED = 3
 """How many messages that stayed for one reason are shown one by one."""
-_WORDS = {"dropped": "stayed", "changed": "changed", "added": "added"}
 
 
 class Witness(Middleware):
@@ -105,7 +105,7 @@ class RunTeller:
         match event:
             case Text() if is_top(event.path):
                 self._voice.speak(event)
-            case ToolStart() | ToolProgress() | HandoffEnd() | Discard():
+            case ToolStart() | ToolProgress() | HandoffEnd() | Discard() | Recovered():
                 self._beside(str(event))
             case ToolEnd() if event.result.is_error:
                 self._beside(f"[{event.path}] {event.call.name} failed: {shortened(event.result.text)}")
@@ -143,32 +143,32 @@ def crossing_lines(event: HandoffEnd, reason: str, history: Sequence[Message], r
     known = {message.id: message for message in history}
     why = f": {shortened(reason, 60)}" if reason else ""
     lines = [f"━━ {event.source} → {event.target}{why} ({_numbers(event, reason, known, report)}) ━━"]
-    lines += [f"    crossed  {summed_up(message)}" for message in event.crossed]
-    groups: dict[tuple[str, str], list[str]] = {}
+    changed = {change.id: change.reason for change in report.changes if change.what == "changed"}
+    for message in event.crossed:
+        because = changed.get(message.id)
+        lines.append(f"    crossed  {summed_up(message)}" + (f"  (changed: {because})" if because else ""))
+    groups: dict[str, list[str]] = {}
     for change in report.changes:
-        if change.id in known:
-            groups.setdefault((change.what, change.reason), []).append(change.id)
+        if change.id in known and change.what == "dropped":
+            groups.setdefault(change.reason, []).append(change.id)
     order = {message.id: place for place, message in enumerate(history)}
     first = min([order[message.id] for message in event.crossed if message.id in order], default=len(order))
-    for (what, because), ids in groups.items():
+    for because, ids in groups.items():
         about = [summed_up(known[each]) for each in ids]
         if len(ids) > _LISTED:
             older = "older " if all([order[each] < first for each in ids]) else ""
             about = [f"{len(ids)} {older}messages"]
-        lines += [f"    {_WORDS[what]:7}  {each}  ({because})" for each in about]
+        lines += [f"    stayed   {each}  ({because})" for each in about]
     return lines
 
 
 def _numbers(event: HandoffEnd, reason: str, known: Mapping[str, Message], report: Report) -> str:
     # What the boundary itself brought, a reason or what a sub-agent is asked, is no message of the history.
-    crossed = event.crossed
+    over = event.crossed
     brought = ""
-    if crossed and crossed[-1].id not in known and len(crossed) > report.messages_out:
-        one = "" if len(crossed) == 1 else "one is "
-        brought = f" ({one}the {'reason' if crossed[-1].text == reason else 'input'})"
-    stayed = len(known) - len([message for message in crossed if message.id in known])
-    crosses = "1 message crosses" if len(crossed) == 1 else f"{len(crossed)} messages cross"
-    return f"{crosses}{brought}, {stayed} stayed"
+    if over and over[-1].id not in known and len(over) > report.messages_out:
+        brought = f" (the {'reason' if over[-1].text == reason else 'input'})"
+    return f"{crossed(tuple(known.values()), over)}{brought}"
 
 
 def summed_up(message: Message, width: int = 60) -> str:

@@ -123,7 +123,8 @@ class NothingToHandOver(FilterError):
     def __init__(self, descriptor: Mapping[str, object]) -> None:
         self.descriptor = descriptor
         super().__init__(
-            "nothing is left to hand over: the filter kept no user message, and the handoff has no reason or input"
+            "nothing is left to hand over: the filter kept no user message, and the handoff has no reason or input, or "
+            "the filter kept none of them"
         )
 
 

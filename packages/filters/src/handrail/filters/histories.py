@@ -179,13 +179,6 @@ class History(Sequence[Message]):
         if not transfers:
             return self, {}
         buffer, length = self._buffer, self._length
-        if buffer.plain is None and length - transfers[0] == len(transfers):
-            # The first handoff of a conversation: what concerns it stands at the end, and is mostly nothing else.
-            tail = [(place, buffer.items[place]) for place in transfers]
-            if all(
-                [message.role == "tool" or without_calls(message, transfers_only=True) is None for _, message in tail]
-            ):
-                return self.prefix(transfers[0]), {place: None for place, _ in tail}
         if buffer.plain is None:
             buffer.plain = _Plain(buffer.fork(transfers[0]), transfers[0])
         plain = buffer.plain

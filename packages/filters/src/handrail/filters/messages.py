@@ -19,6 +19,7 @@ from handrail.filters.fields import Once, Value
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 Family: TypeAlias = Literal["tool", "reasoning", "other"]
 
+_ascii = str.isascii
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -135,8 +136,8 @@ class ToolCall(_Part, frozen=True, tag="tool_call"):
 
     def __post_init__(self) -> None:
         try:
-            plain = self.arguments.isascii() and self.name.isascii() and self.id.isascii()
-        except AttributeError:
+            plain = _ascii(self.arguments) and _ascii(self.name) and _ascii(self.id)
+        except TypeError:
             plain = False
         if not plain or type(self.transfer) is not bool or self.sensitivity is not None or self.extra is not None:
             _mend(self)
@@ -214,13 +215,13 @@ class Message(Value, frozen=True, dict=True, omit_defaults=True, repr_omit_defau
                 raise InvalidMessage("Message", "content", part, "text and other parts")
         try:
             plain = (
-                self.id.isascii()
+                _ascii(self.id)
                 and self.sensitivity is None
-                and (self.agent is None or self.agent.isascii())
-                and (self.call_id is None or self.call_id.isascii())
-                and (self.name is None or self.name.isascii())
+                and (self.agent is None or _ascii(self.agent))
+                and (self.call_id is None or _ascii(self.call_id))
+                and (self.name is None or _ascii(self.name))
             )
-        except AttributeError:
+        except TypeError:
             plain = False
         if (
             not plain

@@ -72,7 +72,7 @@ class _Reader:
         if value not in values:
             close = get_close_matches(value, values, 1) if isinstance(value, str) else []
             hint = f"; did you mean {close[0]!r}?" if close else ""
-            self._wrong(at, f"{at[-1]} is not {value!r}{hint}", values)
+            self._wrong(at, f"{at[-1]} is not {value!r}{hint}", () if close else values)
         return str(value)
 
     def text(self, at: Path, value: Any) -> str:
@@ -127,6 +127,12 @@ class _Reader:
                 self._wrong(at, f"no filter is of the kind {step!r}{hint}", kinds)
         return steps
 
+    def counter(self, at: Path, value: Any) -> str:
+        # A vocabulary may be installed where the policy is held; a name that nothing has is misspelled.
+        from handrail.filters.tokens import known_counters
+
+        return self._one_of(at, value, tuple(known_counters()))
+
     def findings(self, at: Path, value: Any) -> tuple[str, ...]:
         from handrail.filters.detectors import detectors
 
@@ -145,7 +151,7 @@ _KEYS: dict[str, Callable[[_Reader, Path, Any], Any]] = {
     "require_steps": _Reader.steps,
     "forbid_steps": _Reader.steps,
     "max_tokens": _Reader.count,
-    "counter": _Reader.text,
+    "counter": _Reader.counter,
     "max_messages": _Reader.count,
     "forbid_tools": _Reader.texts,
     "forbid_patterns": _Reader.patterns,

@@ -115,9 +115,16 @@ def _unknown(descriptor: Mapping[str, Any]) -> UnknownKind:
         raise InvalidDescriptor(descriptor, f"it is not JSON ({error})") from error
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    read = dict(pairs)
+    if len(read) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return read
+
+
 def _read(text: str | bytes) -> Mapping[str, Any]:
     try:
-        read: Mapping[str, Any] = json.loads(text)
+        read: Mapping[str, Any] = json.loads(text, object_pairs_hook=_once)
     except ValueError as error:
         raise InvalidDescriptor(text, f"it is not JSON ({error})") from error
     return read

@@ -84,6 +84,19 @@ class Report(msgspec.Struct, frozen=True):
         return "\n".join(lines)
 
 
+def crossed(before: Messages, after: Messages, verb: str = "crossed") -> str:
+    """A boundary in numbers: how many of the messages before it crossed, and how many were made there.
+
+    >>> from handrail.filters import user
+    >>> crossed([user("Hi", id="m1")], [user("Hi", id="m1"), user("A summary", id="f1-0")])
+    '1 of 1 message crossed, 1 made'
+    """
+    given = {message.id for message in before}
+    kept = sum([message.id in given for message in after])
+    noun = "message" if len(before) == 1 else "messages"
+    return f"{kept} of {len(before)} {noun} {verb}, {len(after) - kept} made"
+
+
 def compare(
     step: str, before: Messages, after: Messages, reason: Callable[[Message], str], counter: str | None = None
 ) -> StepReport:

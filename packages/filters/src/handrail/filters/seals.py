@@ -54,16 +54,19 @@ class Seal(Filter, frozen=True):
         """The steps of the filter."""
         return self.filter.flat
 
-    def hand_over(self, history: Messages, notes: Sequence[Note] = (), origin: History | None = None) -> Messages:
+    def hand_over(
+        self, history: Messages, notes: Sequence[Note] = (), origin: History | None = None, *, asked_by: str = ""
+    ) -> Messages:
         """What the next agent starts from: the history as the filter and the laws leave it, then what is left of the
         notes. `origin` is the view that the history was taken from, where that is known: a result that stands there is
-        no invention of the filter.
+        no invention of the filter. `asked_by` tells this crossing from others (the source's path and the call), so that
+        the same words said again are another message.
 
         Raises `FilterError` naming the step that failed, or `NothingToHandOver`.
         """
         messages = self._through(history, origin)
         left = [kept for note in notes if (kept := _left(self.flat, note)) is not None]
-        return self._answerable(messages, left, len(history))
+        return self._answerable(messages, left, f"{asked_by}\0{len(history)}")
 
     def back(self, messages: Messages) -> Messages:
         """What crosses on the way back: the filter, the laws and no reasoning; it may be nothing."""
@@ -79,17 +82,17 @@ class Seal(Filter, frozen=True):
             return lawful
         return tuple([kept for message in lawful if (kept := without_reasoning(message)) is not None])
 
-    def _answerable(self, messages: tuple[Message, ...], notes: list[Note], given: int) -> Messages:
+    def _answerable(self, messages: tuple[Message, ...], notes: list[Note], crossing: str) -> Messages:
         # The same words said again at a later handoff are another message: the place counts what had been said.
         number = len(self.flat) + 1
         for note in notes:
             if note.label == "input":
-                messages = (*messages, made_by(number, given + len(messages), _as_user(note)))
+                messages = (*messages, made_by(number, len(messages), _as_user(note), crossing))
         if any([message.role == "user" for message in messages]):
             return messages
         for note in notes:
             if note.label == "reason":
-                return (*messages, made_by(number, given + len(messages), _as_user(note)))
+                return (*messages, made_by(number, len(messages), _as_user(note), crossing))
         raise NothingToHandOver(self.descriptor)
 
     def __repr__(self) -> str:
@@ -175,9 +178,10 @@ def _identified(number: int, given: Messages, made: Messages) -> Messages:
     return tuple(named)
 
 
-def made_by(number: int, place: int, message: Message) -> Message:
-    """The message with the id of what a step made: `f<step>-<12 hex>` of step, place and content."""
-    content = sha256(f"{number}\0{place}\0".encode() + message.digest).hexdigest()
+def made_by(number: int, place: int, message: Message, crossing: str = "") -> Message:
+    """The message with the id of what a step made: `f<step>-<12 hex>` of step, place and content; for a note also of
+    the crossing that it came with."""
+    content = sha256(f"{number}\0{place}\0{crossing}".encode() + message.digest).hexdigest()
     return msgspec.structs.replace(message, id=f"f{number}-{content[:12]}")
 
 

@@ -47,6 +47,12 @@ class Places(Sequence[int]):
     def __len__(self) -> int:
         return self._length
 
+    def __eq__(self, other: object) -> bool:
+        return list(self) == list(other) if isinstance(other, Sequence) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
     @overload
     def __getitem__(self, index: int) -> int: ...
     @overload

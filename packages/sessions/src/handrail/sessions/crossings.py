@@ -111,7 +111,7 @@ class Boundaries:
         seed = self.views.seed(record, edge)
         kind: Kind = "subagent"
         if isinstance(record, HandoffRecord):
-            kind = "return" if record.back else "handoff"
+            kind = "handoff"
         else:
             self._calls[record.target_path] = self.number
         self.views.enter(record, seed)

@@ -187,6 +187,11 @@ class _Boundary(Record, frozen=True, kw_only=True):
     tokens_after: int | None = None
 
 
+def asked_by(record: _Boundary) -> str:
+    """What tells a crossing from others: where its source stands, and the call that asked for it."""
+    return f"{record.path}\0{record.call_id or ''}"
+
+
 class HandoffRecord(_Boundary, frozen=True, kw_only=True, tag="handoff"):
     """Control passed to another agent. It stands before its call's result.
 

@@ -29,6 +29,7 @@ from handrail.sessions.records import (
     SubagentRecord,
     ToolResultRecord,
     Unknown,
+    asked_by,
 )
 from handrail.sessions.tails import footer_begins, was_footer
 from handrail.sessions.tally import KINDS, kind_of
@@ -237,7 +238,7 @@ class _Again:
             if type(record) is HandoffRecord and record.back:
                 again = sealed.back(edge.messages)
             else:
-                again = sealed.hand_over(edge.messages, record.notes, edge.view)
+                again = sealed.hand_over(edge.messages, record.notes, edge.view, asked_by=asked_by(record))
         except FilterNotRunnable as error:
             self.not_runnable.append(NotRunnable(*at, error.missing))
         except FilterError as error:

@@ -36,7 +36,8 @@ class Tally:
     """The records of a session by kind (all but the footer), and what model calls, handoffs and tools add up to.
 
     Of an imported session, which has no records of model and tool calls, each tool result counts as a call of its
-    tool, and the usage is that which the log told beside its messages. `errors` are failed tools and failed turns.
+    tool, and the usage is that which the log told beside its messages. `errors` are failed tools, handoffs that were
+    refused, and failed turns.
     """
 
     def __init__(self) -> None:
@@ -91,7 +92,7 @@ class Tally:
 
     def _message(self, message: Message) -> None:
         self.roles[message.role] = self.roles.get(message.role, 0) + 1
-        self.errors += message.is_error
+        self.errors += message.is_error and not message.synthetic  # what ended the call is counted, not its mark
         if not self._imported:
             return
         if message.role == "assistant":

@@ -40,7 +40,10 @@ class NoLayout(CommandError):
     """The library that lays pictures out is not installed."""
 
     def __init__(self) -> None:
-        super().__init__("a picture needs graphlay: pip install 'handrail[graph]', or take --format mermaid")
+        super().__init__(
+            "a picture needs graphlay: install the extra 'graph' of the package handrail (from this project's folder: "
+            "pip install './packages/cli[graph]'), or take --format mermaid"
+        )
 
 
 def svg(chart: Chart) -> str:

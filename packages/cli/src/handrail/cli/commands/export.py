@@ -54,6 +54,8 @@ def _foreign(file: str, path: Path, out: Path | None, to: str, agent: str | None
     exported = export_to(path, to, agent=agent)
     if out is None:
         sys.stdout.buffer.write(exported.body)
+        if sys.stdout.isatty() and not exported.body.endswith(b"\n"):
+            sys.stdout.buffer.write(b"\n")  # so that the prompt does not stand beside it
         sys.stdout.buffer.flush()
     else:
         write_new(out, exported.body)

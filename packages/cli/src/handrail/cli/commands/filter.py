@@ -7,14 +7,17 @@ import typer
 from handrail.cli.errors import UnfitInput
 from handrail.cli.exits import FAILED, OK
 from handrail.cli.modules import Modules, import_modules
-from handrail.cli.reporting import counted, full_report, shown
-from handrail.cli.screens import aside, say, say_json
+from handrail.cli.reporting import full_report, shown
+from handrail.cli.screens import aside, say, say_json, shortened
 from handrail.cli.sources import on_disk
 
 if TYPE_CHECKING:
     from handrail.cli.recorded import Replayed
     from handrail.filters import Filter, Report
     from handrail.filters.messages import Messages
+
+_WIDTH = 300
+"""How much of a filter stands in a head; a summary's text may be long, and is whole in --json."""
 
 
 def command(
@@ -55,6 +58,7 @@ def command(
     from handrail.cli.explaining import say_report
     from handrail.cli.transcripts import find_messages
     from handrail.filters import Note, NothingToHandOver, edge_history, parse, seal
+    from handrail.filters.reports import crossed
     from handrail.filters.tokens import best_counter
 
     import_modules(modules)
@@ -80,8 +84,8 @@ def command(
     if as_json:
         say_json(_described(file, found.which, chosen, history, crossing, report))
     else:
-        crosses = f"{counted(len(crossing), 'message')} would cross {chosen!r}"
-        say(f"{file}: {crosses}; {found.which} holds {len(history)}", style="bold")
+        crosses = crossed(history, crossing, "would cross")
+        say(f"{file}, {found.which}: {crosses}: {shortened(repr(chosen), _WIDTH)}", style="bold")
         if report is not None:
             say_report(report, history, counter)
         for message in crossing:
@@ -104,6 +108,7 @@ def _recorded(
     from handrail.cli.explaining import say_report
     from handrail.cli.recorded import replayed
     from handrail.filters import parse
+    from handrail.filters.reports import crossed
 
     chosen = parse(filter) if filter is not None else None
     failed = False
@@ -115,9 +120,8 @@ def _recorded(
                     _described(file, found.which, found.filter, found.history, found.crossing, found.report, found)
                 )
                 continue
-            crosses = f"{counted(len(found.crossing), 'message')} of {len(found.history)}"
-            crosses = f"{crosses} {'crossed' if found.recorded else 'would cross'} {found.filter!r}"
-            say(f"{found.which}: {crosses}", style="bold")
+            crosses = crossed(found.history, found.crossing, "crossed" if found.recorded else "would cross")
+            say(f"{found.which}: {crosses}: {shortened(repr(found.filter), _WIDTH)}", style="bold")
             if found.report is not None:
                 say_report(found.report, found.history, counter)
             for message in found.crossing:

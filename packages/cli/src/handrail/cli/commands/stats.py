@@ -59,7 +59,7 @@ def _lines(described: Mapping[str, Any]) -> Iterator[str]:
     yield f"  models     {counted(usage['requests'], 'call')}, tokens {tokens}"
     yield f"  handoffs   {sum(described['handoffs'].values())}{_counted(described['handoffs'])}"
     yield f"  tools      {counted(sum(described['tools'].values()), 'call')}{_counted(described['tools'])}"
-    yield f"  errors     {described['errors']}"
+    yield f"  errors     {described['errors']} (of tools, handoffs and turns)"
     yield f"  records    {sum(described['records'].values())}{_counted(described['records'])}"
 
 

@@ -8,6 +8,7 @@ from handrail.filters.base import Filter
 from handrail.filters.errors import InvalidFilter
 from handrail.filters.messages import Message, Messages, Part, Text, ToolCall, is_empty
 from handrail.filters.quotes import one_line, quoted
+from handrail.filters.reasoning import spoken
 from handrail.filters.registry import constructor, filter_kind
 from handrail.filters.repairs import owners
 from handrail.filters.resolvers import EdgeInfo, Resolver
@@ -114,7 +115,7 @@ def _without(message: Message, calls: dict[str, ToolCall] | None) -> tuple[Messa
 
 def _note(caller: Message, call: ToolCall, result: Message) -> Message:
     who, name = one_line(caller.agent or "an agent"), one_line(call.name)
-    asked = "" if call.arguments.strip() in ("", "{}") else call.arguments
+    asked = "" if call.arguments.strip() in ("", "{}") else spoken(call.arguments)
     head = quoted(_cut(asked), f"{who} called {name} with these arguments") if asked else f"[{who} called {name}]"
     shown = [(f"{head}\n", _tier(caller, call))]
     what = "It failed with" if result.is_error else "It answered"

@@ -7,7 +7,7 @@ from handrail.filters.base import Filter
 from handrail.filters.errors import InvalidFilter
 from handrail.filters.messages import Messages, user
 from handrail.filters.quotes import quoted
-from handrail.filters.reasoning import without_reasoning
+from handrail.filters.reasoning import spoken, without_reasoning
 from handrail.filters.registry import from_descriptor
 from handrail.filters.repairs import restore
 from handrail.filters.resolvers import EdgeInfo, Resolver, check_timeout, in_time, name_of, unresolved
@@ -59,17 +59,18 @@ class Summarize(Resolver, frozen=True):
         return self._summary(quoted(text, HEAD), _tier(replaced))
 
     async def _asked(self, replaced: Messages) -> str:
-        spoken = tuple([left for message in replaced if (left := without_reasoning(message)) is not None])
-        asked = restore(spoken, "drop").messages
+        heard = tuple([left for message in replaced if (left := without_reasoning(message)) is not None])
+        asked = restore(heard, "drop").messages
         if self.instructions:
             asked = (*asked, user(self.instructions))
         given: Any = self.ask(asked)
         text: Any = await in_time(given, self.timeout) if isinstance(given, Awaitable) else given
         if not isinstance(text, str):
             raise TypeError(f"the summary is not a text but {type(text).__name__}")
-        if not text.strip():
+        said = spoken(text)  # in the user role nothing else takes out what the model that wrote it thought
+        if not said.strip():
             raise ValueError("the summary is empty")
-        return text
+        return said
 
     def _summary(self, text: str, tier: Tier | None) -> Filter:
         params = {"text": text, "role": "user", "keep_last": self.keep_last}
