@@ -265,6 +265,9 @@ def test_clock_and_ids_are_fixed(fixed_clock: FixedClock, fixed_ids: FixedIds) -
     assert [fixed_clock(), fixed_clock(), fixed_ids.next(), fixed_ids.next()] == [0, 1, "m-1", "m-2"]
 
 
+growing = count()
+
+
 @pytest.mark.parametrize(
     "fails",
     [
@@ -276,6 +279,3 @@ def test_a_failure_is_shown_where_the_test_asked(fails: Callable[[], object]) ->
     with pytest.raises(AssertionError) as caught:
         fails()
     assert caught.traceback.filter(caught)[-1].name == "<lambda>"
-
-
-growing = count()
