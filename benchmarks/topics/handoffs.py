@@ -128,3 +128,52 @@ def handoff(scale: Scale) -> Iterator[Result]:
                 Target(limit, "µs more"),
                 {name: times.least(name) * 1e6 for name in (other, "bare", "typed")},
             )
+
+
+@row("boundary")
+def boundary(scale: Scale) -> Iterator[Result]:
+    """The handoff as the floors have it, without the turn and the model call that follow it in a run."""
+    messages = conversation()
+    sealed = filters.seal(filters.default_handoff_filter())
+    called = filters.assistant(filters.ToolCall("t1", "transfer_to_billing", transfer=True), id="t", agent="Desk")
+
+    def crossed(journal: sessions.Journal, history: filters.History) -> None:
+        view = history.append(called)
+        edge = filters.edge_history(view, "t1", kind="handoff")
+        seed = sealed.hand_over(edge.messages, (), edge.view, asked_by="Desk\0t1")
+        record = sessions.HandoffRecord(
+            path="Desk",
+            source="Desk",
+            target="Billing",
+            target_path="Billing",
+            call_id="t1",
+            filter=descriptor,
+            view=view.digest,
+            view_length=len(view),
+            crossed=edge.crossed(seed),
+            seed=filters.digest(seed),
+            seed_length=len(seed),
+        )
+        journal.append(record)
+        filters.View(filters.History()).enter(seed)
+
+    descriptor = sealed.descriptor
+    with TemporaryDirectory() as name, sessions.Journal.open(Path(name) / "s.jsonl", fsync="never") as journal:
+        for what, limit, times in (("digests known", 100, 50), ("all new", 2_000, 1)):
+            taken: list[float] = []
+            for _ in range(scale.rounds(60)):
+                history = filters.History(messages if what == "digests known" else [fresh(each) for each in messages])
+                if what == "digests known":
+                    history.survey()
+                    assert history.digest
+                    assert history.position("nobody") is None
+                gc.collect()
+                start = perf_counter()
+                for _ in range(times):
+                    crossed(journal, history)
+                taken.append((perf_counter() - start) / times)
+            took = sorted(taken)[len(taken) // 4] * 1e6
+            ledger = floors(Path(name))["typed"]
+            floor = asyncio.run(alternate(10, {"typed": ledger})).least("typed") * 1e6
+            what = f"the boundary alone after 1,000 messages, {what}"
+            yield Result(what, took, "µs", took, Target(limit, "µs"), {"typed": floor})

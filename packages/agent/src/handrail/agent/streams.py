@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from handrail.agent.errors import RunError
 from handrail.agent.events import Event
@@ -49,22 +49,32 @@ class Stream:
         if not task.cancelled():
             task.exception()  # taken note of: it was raised to whoever listened to the end
 
-    def __aiter__(self) -> "Stream":
-        return self
+    async def __aiter__(self) -> AsyncGenerator[Event, None]:
+        while await self._more():
+            while self._events:
+                yield self._taken()
 
     async def __anext__(self) -> Event:
-        events = self._events
-        while not events:
+        if not await self._more():
+            raise StopAsyncIteration
+        return self._taken()
+
+    def _taken(self) -> Event:
+        if self._room is not None and len(self._events) <= self.LEAD // 2:
+            _resolve(self._room)
+        return self._events.popleft()
+
+    async def _more(self) -> bool:
+        """Waits for an event; false when there will be none. Raises what the run raised."""
+        while not self._events:
             if self._task is None:
                 raise RunError("a stream is used with `async with`")
             if self._task.done():
                 await self._task
-                raise StopAsyncIteration
+                return False
             self._heard = asyncio.get_running_loop().create_future()
             await self._heard
-        if self._room is not None and len(events) <= self.LEAD // 2:
-            _resolve(self._room)
-        return events.popleft()
+        return True
 
     def _emit(self, event: Event) -> None:
         self._events.append(event)

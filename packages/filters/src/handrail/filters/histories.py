@@ -31,6 +31,7 @@ class _Buffer:
         "plain",
         "positions",
         "running",
+        "running_before",
         "sums",
         "survey",
     )
@@ -41,6 +42,7 @@ class _Buffer:
         self.earlier = self.survey
         self.hashed = 0
         self.running: Any = None
+        self.running_before: tuple[int, Any] = (0, None)
         self.digests: dict[int, str] = {}
         self.first = self.last = max(0, len(items) - _CHUNK)
         self.positions: dict[str, int] = {}
@@ -69,12 +71,18 @@ class _Buffer:
         for place, message in enumerate(self.items[start:end], start):
             positions.setdefault(message.id, place)
 
+    def hash_of(self, length: int) -> tuple[int, Any]:
+        """The hash of as many of the first `length` messages as one is known of; it is shared, so copy it."""
+        known = (self.hashed, self.running) if self.hashed <= length else self.running_before
+        return known if known[0] <= length else (0, None)
+
     def fork(self, length: int) -> "_Buffer":
         """A buffer of the first `length` messages, for a view that must not touch this one's tail."""
         forked = _Buffer(self.items[:length])
         forked.survey = self.survey.at(length, self.items)
-        if self.running is not None and self.hashed <= length:
-            forked.hashed, forked.running = self.hashed, self.running.copy()
+        hashed, running = self.hash_of(length)
+        if running is not None:
+            forked.hashed, forked.running = hashed, running.copy()
         forked.sums = {name: sums[: length + 1] for name, sums in self.sums.items()}
         return forked
 
@@ -207,13 +215,14 @@ class History(Sequence[Message]):
         return sums[length]
 
     def _running(self, buffer: _Buffer, length: int) -> str:
-        if buffer.hashed > length:
-            return sha256(b"".join([message.digest for message in buffer.items[:length]])).hexdigest()
-        if buffer.running is None:
-            buffer.running = sha256()
-        buffer.running.update(b"".join([message.digest for message in buffer.items[buffer.hashed : length]]))
-        buffer.hashed = length
-        digest: str = buffer.running.copy().hexdigest()
+        hashed, running = buffer.hash_of(length)
+        new = sha256() if running is None else running.copy()
+        new.update(b"".join([message.digest for message in buffer.items[hashed:length]]))
+        if length > buffer.hashed:
+            # What stood before is kept: a view that goes on from there another way need not begin anew.
+            buffer.running_before = (buffer.hashed, buffer.running)
+            buffer.hashed, buffer.running = length, new
+        digest: str = new.hexdigest()
         return digest
 
     def __len__(self) -> int:
