@@ -152,8 +152,10 @@ async def test_private_state_of_runs_at_once_is_never_mixed_up() -> None:
 
 async def test_a_layer_without_private_state_is_told_how_to_have_some() -> None:
     async def look(self: Any, request: Any, call_next: Any) -> Any:
-        with pytest.raises(TypeError, match="init_state"):
-            request.state  # noqa: B018  # the look is what is tested
+        uses = (lambda: request.state["n"], lambda: request.state.update(n=1), lambda: "n" in request.state)
+        for use in (*uses, lambda: request.state.__setitem__("n", 1), lambda: list(request.state)):
+            with pytest.raises(TypeError, match="init_state"):
+                use()
         return await call_next(request)
 
     seen: list[Any] = []

@@ -6,7 +6,7 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from handrail.agent.kernel.middlewares import Middleware, defines
-from handrail.agent.kernel.requests import Request
+from handrail.agent.kernel.requests import NO_STATE, Request
 
 RequestT = TypeVar("RequestT", bound=Request)
 ResponseT = TypeVar("ResponseT")
@@ -42,8 +42,8 @@ def compose_hook(
         if place in stateful:
             call = _own_link(around, call, place)
         elif stateful and place > stateful[0]:
-            # One outside it has left its mark on the request.
-            call = _own_link(around, call, -1)
+            # One outside it has left its state on the request.
+            call = _hidden_link(around, call)
         else:
             call = link(around, call)
     return call
@@ -54,7 +54,18 @@ def _own_link(
 ) -> Call[RequestT, ResponseT]:
     def call(request: RequestT) -> Awaitable[ResponseT]:
         own = request.__copy__()  # type: ignore[attr-defined]  # every Struct has it
-        _set(own, "layer", place)
+        _set(own, "state", request.run.states.get(place) or request.run.private_state(place))
+        return around(own, call_next)
+
+    return call
+
+
+def _hidden_link(
+    around: Around[RequestT, ResponseT], call_next: Call[RequestT, ResponseT]
+) -> Call[RequestT, ResponseT]:
+    def call(request: RequestT) -> Awaitable[ResponseT]:
+        own = request.__copy__()  # type: ignore[attr-defined]  # every Struct has it
+        _set(own, "state", NO_STATE)
         return around(own, call_next)
 
     return call

@@ -20,20 +20,26 @@ Status: TypeAlias = Literal["completed", "handed_over", "failed", "interrupted"]
 Purpose: TypeAlias = Literal["answer", "summary", "selection", "moderation"]
 
 
+class _NoState(dict[str, Any]):
+    """What a middleware finds in the place of a private state when it declares none."""
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("this middleware has no private state; it declares one by defining init_state()")
+
+    __getitem__ = __setitem__ = __delitem__ = __contains__ = __iter__ = __len__ = _refuse
+    get = setdefault = pop = update = items = keys = values = _refuse
+
+
+NO_STATE = _NoState()
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What every request has: `run` (ids, agent path, deps, step, budget), and the layer's own `state`."""
 
     run: "RunContext[Any]"
-    layer: int = -1
-
-    @property
-    def state(self) -> dict[str, Any]:
-        """The private state of the middleware that is looking: seeded by its `init_state()`, alive for the turn.
-
-        Raises `TypeError` for a middleware that declares none.
-        """
-        known = self.run.states.get(self.layer)
-        return self.run.private_state(self.layer) if known is None else known
+    state: dict[str, Any] = NO_STATE
+    """The private state of the middleware that is looking: seeded by its `init_state()`, alive for the turn. For one
+    that declares none every use of it is a `TypeError`."""
 
     def replace(self, **changes: Any) -> "Self":
         """The same request with these fields changed; an unknown field is a `TypeError`."""
