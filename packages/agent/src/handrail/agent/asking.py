@@ -26,7 +26,7 @@ async def ask(turn: "Turn") -> Message:
     """The model's next answer, as the chat chain accepts it, put into the view."""
     bound, run = turn.bound, turn.run
     turn.context.attempt = 0
-    turn.drawn.clear()
+    turn.drawn = ()
     request = ChatRequest(
         run=turn.context,
         instructions=turn.instructions,
@@ -55,7 +55,7 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
     run, context, model = turn.run, turn.context, request.model
     context.attempt += 1
     message_id = turn.scope.ids.next()
-    turn.drawn.append(message_id)
+    turn.drawn += (message_id,)
     if request.messages is not turn.history:
         request = request.replace(messages=restore(request.messages, "drop").messages)
     try:
@@ -131,7 +131,7 @@ async def _heard(turn: "Turn", request: ChatRequest, message_id: str) -> ChatRes
 
 def _deliver(turn: "Turn", message_id: str, piece: "Delta | object") -> None:
     if message_id not in turn.delivered:
-        turn.delivered.append(message_id)
+        turn.delivered += (message_id,)
     if type(piece) is TextDelta:
         turn.tell(Text, message_id, piece.text)
     elif type(piece) is ArgumentsDelta:
@@ -147,7 +147,7 @@ def _withdraw(turn: "Turn", accepted: str, reason: str) -> None:
         for message_id in turn.delivered:
             if message_id != accepted:
                 turn.tell(Discard, message_id, reason)
-    turn.delivered.clear()
+    turn.delivered = ()
 
 
 def _accepted(turn: "Turn", message: Message) -> Message:

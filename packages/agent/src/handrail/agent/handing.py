@@ -186,8 +186,8 @@ async def _wait(turn: "Turn", asked: Asked, entered: Messages, base: View | None
     target = run.graph.agents[asked.target]
     budget = Budget(target.agent.limits, turn.budget) if target.agent.limits is not None else turn.budget
     said: list[Message] = []
-    scope.waiting.append(turn.path)
-    scope.waiting_names.append(turn.bound.name)
+    scope.waiting += (turn.path,)
+    scope.waiting_names += (turn.bound.name,)
     try:
         result, _ = await converse(run, scope, target, entered, seeded=True, base=base, budget=budget, said=said)
     except (asyncio.CancelledError, SessionError, FilterError):
@@ -200,8 +200,7 @@ async def _wait(turn: "Turn", asked: Asked, entered: Messages, base: View | None
         views = [view.history for path, view in scope.views.items() if path not in scope.waiting]
         return failure(turn, asked.target, returns, error, [*views, said], asked.edge.policy)
     finally:
-        scope.waiting.pop()
-        scope.waiting_names.pop()
+        scope.waiting, scope.waiting_names = scope.waiting[:-1], scope.waiting_names[:-1]
         if scope.depth == 0:
             run.way.append(turn.bound.name)
     if result.status != "completed":

@@ -71,6 +71,10 @@ class Log:
             self.write(view_edit(path, before, after, reason))
 
 
+NO_LOG = Log(None)
+"""What a run without a session writes to: nothing is kept of it, so one serves all."""
+
+
 def view_edit(path: str, before: Sequence[Message], after: Sequence[Message], reason: str) -> ViewRecord:
     """The record that leads from one state of a view to another. A message that changed its place is removed there and
     inserted here."""

@@ -140,8 +140,8 @@ class Turn:
         self.usage = Usage()
         self.calls: list[ToolCall] = []
         self.answered: dict[str, str] = {}
-        self.delivered: list[str] = []
-        self.drawn: list[str] = []
+        self.delivered: tuple[str, ...] = ()
+        self.drawn: tuple[str, ...] = ()
         self.passed: tuple[Bound, Messages, View | None] | None = None
         self.played = False
         self._begin(seeded)

@@ -12,7 +12,7 @@ from handrail.agent.errors import ActiveAgentUnknown, BuildError, LimitExceeded,
 from handrail.agent.events import Failed, LimitReached, Recovered, RunEnd, RunStart
 from handrail.agent.handing import hand_back
 from handrail.agent.handoffs import Handoff, check_policy
-from handrail.agent.journals import Log
+from handrail.agent.journals import NO_LOG, Log
 from handrail.agent.limits import DEFAULT_LIMITS, Budget, Limits
 from handrail.agent.loop import converse
 from handrail.agent.reports import Crossing
@@ -166,7 +166,9 @@ async def execute(
         source = ids or IdSource()
         if ids is not None and kept is not None:
             source = UnheldIds(ids, list(kept.views.values()))
-        run = Run(graph, source.next(), Log(kept, graph.descriptors), clock or Clock(), budget)
+        run = Run(
+            graph, source.next(), Log(kept, graph.descriptors) if kept is not None else NO_LOG, clock or Clock(), budget
+        )
         run.emit, run.instructions = emit, instructions
         run.crowded, run.throttle = throttle or NOBODY_LISTENS
         run.policy, run.counter = policy, counter

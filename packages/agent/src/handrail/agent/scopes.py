@@ -46,8 +46,9 @@ class Scope:
         self.usage = Usage()
         self.read_only = False
         self.deps: dict[str, Any] = {"": deps}
-        self.waiting: list[str] = []
-        self.waiting_names: list[str] = []
+        # Tuples where a list would mostly stay empty: a thousand runs at once are that much lighter.
+        self.waiting: tuple[str, ...] = ()
+        self.waiting_names: tuple[str, ...] = ()
 
     def path(self, agent: str) -> str:
         """An agent's path in this scope."""
