@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cli.conftest import Outcome, Run, one_line
-from handrail.agent import Agent, ScriptedModel, handoff
+from handrail.agent import Agent, ScriptedModel, handoff, to_tool, tool
 from handrail.filters import assistant, call, full, user
 from handrail.sessions import Session, read
 from handrail.sessions.records import HandoffRecord
@@ -143,6 +143,34 @@ def test_the_way_back_is_audited_where_a_rule_speaks_of_it(
     (said,) = told(handrail_here("audit", desk_session, "--policy", rule(tmp_path, text), "--json"))
     violation = one(said["violations"])
     assert (violation["kind"], violation["source"], violation["target"]) == ("return", "research", "billing")
+
+
+@tool(output_sensitivity="secret")
+def look() -> str:
+    """Look the charges up."""
+    return "Two."
+
+
+@pytest.mark.parametrize("rule_text", ['forbid_patterns = "Twice"', 'max_tier = "internal"'])
+def test_the_answer_of_a_handoff_that_returns_is_audited(handrail_here: Run, tmp_path: Path, rule_text: str) -> None:
+    billing = Agent("billing", model=ScriptedModel(call("look", call_id="c1"), "Twice."), tools=[look])
+    model = ScriptedModel(call("transfer_to_billing", call_id="h1"), "Done.")
+    triage = Agent("triage", model=model, handoffs=[handoff(billing, returns=full())])
+    triage.run_sync("Was it?", session=str(tmp_path / "a.jsonl"))
+    text = f'kind = "return"\nsource = "billing"\ntarget = "triage"\n{rule_text}'
+    (found,) = told(handrail_here("audit", "a.jsonl", "--policy", rule(tmp_path, text), "--json"))
+    violation = one(found["violations"])
+    assert (violation["kind"], violation["source"], violation["target"]) == ("return", "billing", "triage")
+
+
+def test_a_label_that_came_back_with_a_sub_agents_answer_is_audited(handrail_here: Run, tmp_path: Path) -> None:
+    billing = Agent("billing", model=ScriptedModel(call("look", call_id="c1"), "Twice."), tools=[look])
+    model = ScriptedModel(call("billing", call_id="b1", input="Was it?"), "Done.")
+    triage = Agent("triage", model=model, tools=[to_tool(billing, returns=full(), expose="all")])
+    triage.run_sync("Was it?", session=str(tmp_path / "a.jsonl"))
+    text = 'kind = "return"\nsource = "billing"\ntarget = "triage"\nmax_tier = "internal"'
+    (found,) = told(handrail_here("audit", "a.jsonl", "--policy", rule(tmp_path, text), "--json"))
+    assert one(found["violations"])["why"] == "it is secret, above internal"
 
 
 def test_a_secret_that_a_filter_left_is_found_in_the_record(handrail_here: Run, tmp_path: Path) -> None:

@@ -136,6 +136,6 @@ def _breaches(name: str, policy: Policy, boundary: Boundary) -> list[Breach]:
         filter=record.filter if edge is not None else getattr(record, "returns", {}),
         seed=boundary.seed,
         before=edge if edge is not None else (),
-        edited=record.edited is not None,
+        edited=edge is not None and record.edited is not None,
     )
     return [Breach(*at, violation) for violation in violations]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
+from typing import BinaryIO, Literal, TypeAlias
 
 import msgspec
 
@@ -30,9 +30,6 @@ from handrail.sessions.records import (
 )
 from handrail.sessions.views import Views
 
-if TYPE_CHECKING:
-    pass
-
 NOT_RUN = "not run"
 """What stands in `edited` where a hook kept the seal from running."""
 
@@ -49,7 +46,8 @@ _QUIET = frozenset({ModelCallRecord, ToolCallRecord, TurnRecord, AgentRecord})
 
 class Boundary(msgspec.Struct, frozen=True):
     """A boundary that a session holds: its number and line, both from 1, its record, what its source gave, and the
-    seed. The answer of a sub-agent is a crossing of kind `return`, under the number of its call, without an edge."""
+    seed. The answer of a sub-agent, or of a handoff that returns, is a crossing of kind `return`. It is given where its
+    source gets it as a result, under the number of its boundary, without an edge."""
 
     number: int
     line: int
@@ -75,6 +73,7 @@ class Boundaries:
         self._digests = digests
         self._unsettled = 0
         self._calls: dict[str, int] = {}
+        self._awaited: dict[tuple[str, str], tuple[int, int, BoundaryRecord]] = {}
         self.number = 0
 
     def take(self, line: int, offset: int, record: AnyRecord) -> Boundary | None:
@@ -91,11 +90,13 @@ class Boundaries:
             self._unsettled += 1
             if self._unsettled == _SETTLE:
                 self._settle()
-            return None
+            return self._answer(line, record) if self._awaited and kind is ToolResultRecord else None  # type: ignore[arg-type]  # its type was looked at
         if isinstance(record, HandoffRecord) or (isinstance(record, SubagentRecord) and record.event == "start"):
             return self._boundary(line, record)
         self.views.take(record)
-        return self._answer(line, record) if isinstance(record, SubagentRecord) else None
+        if isinstance(record, SubagentRecord):
+            self._ended(line, record)
+        return None
 
     def _settle(self) -> None:
         # What a view learns of a message it learns now and then, while the message is still at hand.
@@ -112,6 +113,8 @@ class Boundaries:
         kind: Kind = "subagent"
         if isinstance(record, HandoffRecord):
             kind = "handoff"
+            if record.returns and record.call_id:
+                self._awaited[record.path, record.call_id] = self.number, 0, record
         else:
             self._calls[record.target_path] = self.number
         self.views.enter(record, seed)
@@ -121,12 +124,20 @@ class Boundaries:
         """The number of the call that a sub-agent's end ends; 0 where its start was not there."""
         return self._calls.get(record.target_path, 0)
 
-    def _answer(self, line: int, record: SubagentRecord) -> Boundary | None:
+    def _ended(self, line: int, record: SubagentRecord) -> None:
         number = self._calls.pop(record.target_path, None)
-        if number is None or not record.answer:
+        if number is not None and record.answer and record.call_id:
+            self._awaited[record.path, record.call_id] = number, line, record
+
+    def _answer(self, line: int, result: ToolResultRecord) -> Boundary | None:
+        # The label of what came back stands on the result alone. A line of 0: the result is the only line about it.
+        message = result.message
+        found = self._awaited.pop((result.path, message.call_id or ""), None)
+        if found is None:
             return None
-        answer = (assistant(record.answer, agent=record.target),)
-        return Boundary(number, line, "return", record.target, record.source, record, None, answer)
+        number, ended, record = found
+        answer = (assistant(message.text, agent=record.target, sensitivity=message.sensitivity),)
+        return Boundary(number, ended or line, "return", record.target, record.source, record, None, answer)
 
 
 def crossings(path: str | os.PathLike[str], *, progress: Progress | None = None) -> Iterator[Boundary]:
