@@ -38,7 +38,7 @@ def plain(self: Any, request: Any, call_next: Any) -> Any:
     ("methods", "found"),
     [
         ({"around_chats": passing}, "around_chats, which is no hook"),
-        ({"before_model": passing}, "before_model, which is no hook"),
+        ({"before_tool": passing}, "before_tool, which is no hook"),
         ({"on_error": passing}, "on_error, which is no hook"),
         ({"wrap_tool": passing}, "wrap_tool, which is no hook"),
         ({"around_chat": short}, r"around_chat takes \(self, request, call_next\)"),

@@ -3,6 +3,7 @@
 from typing import Any, Generic, TypeVar
 
 from handrail.agent.events import ToolProgress
+from handrail.agent.kernel.privates import PrivateState
 from handrail.agent.limits import Budget
 from handrail.filters import Message
 
@@ -29,7 +30,7 @@ class RunContext(Generic[DepsT]):
         self.attempt = 0
         self.call_id = ""
         self.turn = turn
-        self.states: dict[int, dict[str, Any]] = {}
+        self.states: dict[int, PrivateState] = {}
 
     def progress(self, text: str) -> None:
         """Tells those who listen how far the tool is."""
@@ -49,7 +50,7 @@ class RunContext(Generic[DepsT]):
         """The agent's view as it stands."""
         return tuple(self.turn.history)
 
-    def private_state(self, layer: int) -> dict[str, Any]:
+    def private_state(self, layer: int) -> PrivateState:
         """The private state of the middleware at this place in the agent's list."""
         state = self.states.get(layer)
         if state is None:

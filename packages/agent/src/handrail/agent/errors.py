@@ -8,10 +8,18 @@ HandrailError
 └── RunError                    a run that did not end with an answer; carries the partial transcript and usage
     ├── InvalidInput            what a run was given is no message, or nothing that could be answered
     ├── HandoffRefused          a handoff by code to an agent that waits, or that is not available
-    ├── LimitExceeded           a limit on steps, tool calls or handoffs was reached
+    ├── LimitExceeded           a limit on steps, tool calls, handoffs, tokens, money or time was reached
+    │   └── LoopDetected        the run went on without anything new
     ├── ActiveAgentUnknown      a session's active agent is not among the reachable agents
     ├── ScriptError             a scripted model was asked for more than its script, or for less
     ├── InvalidAnswer           a hook or a model returned what is not an answer
+    ├── InvalidJump             a state hook jumped where it may not, or where there is nothing to do
+    ├── StateError              a state that JSON cannot carry, or a value that does not fit its channel
+    │   ├── StateConflict       two calls of one response wrote what only one may write
+    │   └── UnknownChannel      a write to a channel that the agent does not know
+    ├── MissingDeps             the run was not given what a middleware or agent requires
+    ├── ToolFailed              a tool failed, and its agent's policy says that this ends the run
+    ├── InvalidOutput           no answer fitted the output type in as many attempts as there were
     └── ModelError              a model call failed
         ├── ModelRefused        the service refused the request (a 4xx)
         ├── ModelUnavailable    the service could not be reached, or failed by itself (429, 5xx)
@@ -91,6 +99,15 @@ class LimitExceeded(RunError):
         super().__init__(f"the run reached {limit}={value}{way}; raise the limit, or go on from error.messages")
 
 
+class LoopDetected(LimitExceeded):
+    """The run went on without anything new: `reason` says how."""
+
+    def __init__(self, value: int, reason: str, budget: object = None) -> None:
+        super().__init__("max_repeats", value, budget=budget)
+        self.reason = reason
+        self.args = (f"the run goes in a circle: {reason}, {value} steps in a row; it was stopped by max_repeats",)
+
+
 class ActiveAgentUnknown(RunError):
     """A session's active agent is not among the reachable agents."""
 
@@ -109,6 +126,67 @@ class ScriptError(RunError):
 
 class InvalidAnswer(RunError):
     """A hook or a model returned what is not an answer."""
+
+
+class InvalidJump(RunError):
+    """A state hook jumped where its middleware does not declare to, or to tools where no call is open."""
+
+
+class StateError(RunError):
+    """A state that JSON cannot carry, or a value that does not fit its channel; `owner` and `key` say whose."""
+
+    def __init__(self, owner: str, key: str, problem: str) -> None:
+        self.owner = owner
+        self.key = key
+        super().__init__(f"{owner}: {key!r} {problem}")
+
+
+class StateConflict(StateError):
+    """Two calls of one response wrote what only one may write; `calls` are their ids."""
+
+    def __init__(self, owner: str, key: str, calls: Sequence[str]) -> None:
+        self.calls = tuple(calls)
+        both = " and ".join(calls)
+        super().__init__(owner, key, f"was written by the calls {both} at once; declare a reducer for it")
+
+
+class UnknownChannel(StateError):
+    """A write to a channel that the agent and its middleware do not declare; `known` are those they do."""
+
+    def __init__(self, owner: str, key: str, known: Sequence[str]) -> None:
+        self.known = tuple(known)
+        super().__init__(owner, key, f"is no channel of this agent; its channels: {', '.join(known) or 'none'}")
+
+
+class MissingDeps(RunError):
+    """The run was not given what `owner` requires: `name` is missing from its deps, or of another type."""
+
+    def __init__(self, owner: str, name: str, problem: str) -> None:
+        self.owner = owner
+        self.name = name
+        super().__init__(f"{owner} requires {name!r} in the deps of the run, which {problem}")
+
+
+class ToolFailed(RunError):
+    """A tool failed, and its agent's policy says that a failure of this class ends the run. What the tool raised is
+    the cause."""
+
+    def __init__(self, tool: str, error_class: str, text: str) -> None:
+        self.tool = tool
+        self.error_class = error_class
+        super().__init__(f"the tool {tool} failed ({error_class}): {text}")
+
+
+class InvalidOutput(RunError):
+    """No answer fitted the output type, or passed a validating layer, in as many attempts as there were. `reason` is
+    what was wrong with the last one, `answer` its text."""
+
+    def __init__(self, by: str, attempts: int, reason: str, answer: str = "") -> None:
+        self.by = by
+        self.attempts = attempts
+        self.reason = reason
+        self.answer = answer
+        super().__init__(f"{by}: no valid answer in {attempts} attempt{'s' if attempts != 1 else ''}; {reason}")
 
 
 class ModelError(RunError):

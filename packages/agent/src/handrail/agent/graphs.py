@@ -10,7 +10,7 @@ from handrail.agent.crossing import cross
 from handrail.agent.errors import BuildError, NameClash, UnknownTarget
 from handrail.agent.handoffs import Handoff
 from handrail.agent.kernel.chains import compose_hook
-from handrail.agent.kernel.middlewares import HOOKS, defines, layer_name
+from handrail.agent.kernel.middlewares import AROUND, defines, layer_name
 from handrail.agent.kernel.requests import TurnRequest, TurnResult
 from handrail.agent.models import ToolSpec
 from handrail.agent.subagents import AgentTool
@@ -78,7 +78,7 @@ class Bound:
         labels = ", labels inherit" if self.agent.labels == "inherit" else ""
         policy = f", policy {self.agent.policy.file}" if self.agent.policy is not None else ""
         yield f"agent {self.name} ({self.model.name}{labels}{policy})"
-        for hook in HOOKS:
+        for hook in AROUND:
             layers = [layer_name(layer) for layer in self.agent.middleware if defines(layer, hook)]
             yield f"  {hook.removeprefix('around_')}: {' > '.join([*layers, hook.removeprefix('around_')])}"
         for tool in self.agent.tools:

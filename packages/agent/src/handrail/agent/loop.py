@@ -12,6 +12,7 @@ from handrail.agent.errors import HandoffRefused, InvalidAnswer, UnknownTarget
 from handrail.agent.events import StepEnd, StepStart, TurnEnd, TurnStart
 from handrail.agent.handing import Asked
 from handrail.agent.handoffs import handoff
+from handrail.agent.kernel.privates import PrivateState
 from handrail.agent.kernel.requests import TurnRequest, TurnResult
 from handrail.agent.limits import Budget
 from handrail.filters import History, Message, ToolCall, View
@@ -324,8 +325,8 @@ class Turn:
             label = highest(*[tool.output_sensitivity for tool in tools if tool is not None])
             self.requested = Asked(edge, target, edge.given(reason, input, input is not None), label=label)
 
-    def first_state(self, layer: int) -> dict[str, Any]:
+    def first_state(self, layer: int) -> PrivateState:
         """The private state of a layer at the start of a turn. Raises `TypeError` for a layer that declares none."""
         if layer < 0:
             raise TypeError("this middleware has no private state; it declares one by defining init_state()")
-        return self.bound.agent.middleware[layer].init_state()
+        return PrivateState(self.bound.agent.middleware[layer].init_state())

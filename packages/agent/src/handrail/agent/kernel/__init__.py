@@ -1,7 +1,10 @@
-"""The around-hook kernel: requests and responses, middleware, and the chains they form."""
+"""The around-hook kernel: requests and responses, middleware, state, jumps, tokens, and the chains they form."""
 
 from handrail.agent.kernel.chains import chain
+from handrail.agent.kernel.edits import append, overwrite, remove, replace
+from handrail.agent.kernel.jumps import Jump, jump
 from handrail.agent.kernel.middlewares import CallChat, CallHandoff, CallTool, CallTurn, Middleware
+from handrail.agent.kernel.privates import PrivateState
 from handrail.agent.kernel.requests import (
     ChatRequest,
     HandoffRequest,
@@ -10,7 +13,10 @@ from handrail.agent.kernel.requests import (
     ToolResponse,
     TurnRequest,
     TurnResult,
+    Verdict,
 )
+from handrail.agent.kernel.states import State, channel
+from handrail.agent.kernel.tokens import Token, TokenTransform
 
 __all__ = [
     "CallChat",
@@ -20,10 +26,22 @@ __all__ = [
     "ChatRequest",
     "HandoffRequest",
     "HandoffResponse",
+    "Jump",
     "Middleware",
+    "PrivateState",
+    "State",
+    "Token",
+    "TokenTransform",
     "ToolRequest",
     "ToolResponse",
     "TurnRequest",
     "TurnResult",
+    "Verdict",
+    "append",
     "chain",
+    "channel",
+    "jump",
+    "overwrite",
+    "remove",
+    "replace",
 ]

@@ -6,7 +6,8 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from handrail.agent.kernel.middlewares import Middleware, defines
-from handrail.agent.kernel.requests import NO_STATE, Request
+from handrail.agent.kernel.privates import NO_STATE
+from handrail.agent.kernel.requests import Request
 
 RequestT = TypeVar("RequestT", bound=Request)
 ResponseT = TypeVar("ResponseT")

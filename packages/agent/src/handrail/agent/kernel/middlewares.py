@@ -1,10 +1,12 @@
 """What middleware is: a class whose hooks pass through by default; override one."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, ClassVar, TypeAlias
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from handrail.agent.errors import BuildError, NameClash
+from handrail.agent.kernel.jumps import TARGETS, Jump, Target
+from handrail.agent.kernel.privates import Reducer
 from handrail.agent.kernel.requests import (
     ChatRequest,
     ChatResponse,
@@ -15,29 +17,58 @@ from handrail.agent.kernel.requests import (
     TurnRequest,
     TurnResult,
 )
+from handrail.agent.kernel.tokens import TokenTransform
+
+if TYPE_CHECKING:
+    from handrail.agent.contexts import RunContext
+    from handrail.agent.kernel.states import State
+    from handrail.agent.tools import Tool
 
 CallTurn: TypeAlias = Callable[[TurnRequest], Awaitable[TurnResult]]
 CallChat: TypeAlias = Callable[[ChatRequest], Awaitable[ChatResponse]]
 CallTool: TypeAlias = Callable[[ToolRequest], Awaitable[ToolResponse]]
 CallHandoff: TypeAlias = Callable[[HandoffRequest], Awaitable[HandoffResponse]]
+Update: TypeAlias = "Mapping[str, Any] | Jump | None"
+"""What a state hook returns: nothing, values by channel (`messages` among them), or a jump."""
 
-HOOKS = ("around_turn", "around_chat", "around_tool", "around_handoff")
+AROUND = ("around_turn", "around_chat", "around_tool", "around_handoff")
+STATE_HOOKS = ("before_agent", "before_model", "after_model", "after_agent")
+HOOKS = (*AROUND, *STATE_HOOKS, "token_transform")
 _HOOK_LIKE = ("around_", "before_", "after_", "wrap_", "on_", "token_transform")
 
 
 class Middleware:
     """A layer around what agents do. Only the hooks that a class defines take part; the others cost nothing.
 
-    Each hook is `async def hook(self, request, call_next)`. Not calling `call_next` short-circuits; calling it again
-    retries; what it raises travels outward. One instance may serve many agents and runs at once, so what belongs to
-    one turn is kept in `request.state`, which a class that wants it declares by defining `init_state`.
+    Each around hook is `async def hook(self, request, call_next)`. Not calling `call_next` short-circuits; calling it
+    again retries; what it raises travels outward. A state hook is `async def hook(self, state, run)`; it returns what
+    is to be written, or a jump. One instance may serve many agents and runs at once, so what belongs to one turn is
+    kept in `request.state`, which a class that wants it declares by defining `init_state`.
     """
 
     name: ClassVar[str] = ""
     """What the layer is called in `describe()` and in errors; the class's name where it is empty."""
+    jumps: ClassVar[Mapping[str, Sequence[Target]]] = {}
+    """Where each state hook may jump to, by the hook's name."""
+    outside: ClassVar[Sequence[str]] = ()
+    """The names of layers that this one must stand before, where they are in the same list."""
+    inside: ClassVar[Sequence[str]] = ()
+    """The names of layers that this one must stand after, where they are in the same list."""
+    scope: ClassVar[Literal["turn", "session"]] = "turn"
+    """How long the private state lives."""
+    reducers: ClassVar[Mapping[str, Reducer]] = {}
+    """What folds the writes of calls that run side by side into a key of the private state, by key."""
+    channels: ClassVar[Any] = None
+    """The shared state that the layer declares: a TypedDict or a pydantic model."""
+    requires: ClassVar[Mapping[str, Any]] = {}
+    """What the deps of a run must hold, by name, and of which type."""
+    tools: "ClassVar[Sequence[Tool]]" = ()
+    """Tools that the layer brings to its agent."""
+    instructions: ClassVar[str] = ""
+    """Instructions that the layer brings to its agent, as a block of the layer's name."""
 
     def init_state(self) -> dict[str, Any]:
-        """The private state at the start of each turn."""
+        """The private state at the start of each turn, or of the session for one that lives on."""
         return {}
 
     async def around_turn(self, request: TurnRequest, call_next: CallTurn) -> TurnResult:
@@ -56,6 +87,22 @@ class Middleware:
         """Around one boundary crossing of this agent, a handoff or a sub-agent."""
         return await call_next(request)
 
+    async def before_agent(self, state: "State", run: "RunContext[Any]") -> Update:
+        """Once, when the agent gets control, outside every `around_turn`."""
+
+    async def before_model(self, state: "State", run: "RunContext[Any]") -> Update:
+        """Before each step's model call; a retry around the call does not run it again."""
+
+    async def after_model(self, state: "State", run: "RunContext[Any]") -> Update:
+        """After each step's model call, with the answer that was accepted as the view's last message."""
+
+    async def after_agent(self, state: "State", run: "RunContext[Any]") -> Update:
+        """Once, when the agent has answered or handed over, outside every `around_turn`."""
+
+    def token_transform(self, request: ChatRequest) -> TokenTransform:
+        """What is done to the tokens of this model call on their way to who listens."""
+        return TokenTransform()
+
 
 def layer_name(middleware: Middleware) -> str:
     """What a layer is called."""
@@ -68,7 +115,8 @@ def defines(middleware: Middleware, method: str) -> bool:
 
 
 def check_middleware(layers: Sequence[Middleware], agent: str) -> None:
-    """Raises `BuildError` for what is no middleware, a hook nobody calls or of a wrong shape, or a name given twice."""
+    """Raises `BuildError` for what is no middleware, a hook nobody calls or of a wrong shape, a jump that is none, a
+    layer that stands on the wrong side of another, or a name given twice."""
     named: dict[str, Middleware] = {}
     for layer in layers:
         if not isinstance(layer, Middleware):
@@ -80,14 +128,53 @@ def check_middleware(layers: Sequence[Middleware], agent: str) -> None:
         for attribute in dir(type(layer)):
             if attribute.startswith(_HOOK_LIKE) and callable(getattr(layer, attribute)):
                 _check_hook(name, attribute, getattr(layer, attribute))
+        _check_declared(name, layer)
+    _check_order(list(named), list(named.values()), agent)
 
 
 def _check_hook(layer: str, name: str, hook: Callable[..., Any]) -> None:
     if name not in HOOKS:
         raise BuildError(f"{layer} defines {name}, which is no hook; the hooks are {', '.join(HOOKS)}")
+    takes = ("request",) if name == "token_transform" else ("state", "run") if name in STATE_HOOKS else _AROUND_TAKES
     parameters = [p for p in inspect.signature(hook).parameters.values() if p.default is inspect.Parameter.empty]
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    if len(positional) != 2 or len(parameters) != 2:
-        raise BuildError(f"{layer}.{name} takes (self, request, call_next), not {inspect.signature(hook)}")
-    if not inspect.iscoroutinefunction(hook):
+    if len(positional) != len(takes) or len(parameters) != len(takes):
+        raise BuildError(f"{layer}.{name} takes (self, {', '.join(takes)}), not {inspect.signature(hook)}")
+    if name == "token_transform":
+        if inspect.iscoroutinefunction(hook):
+            raise BuildError(f"{layer}.{name} is a plain function, not an async one: it makes what transforms tokens")
+    elif not inspect.iscoroutinefunction(hook):
         raise BuildError(f"{layer}.{name} is not an async function")
+
+
+_AROUND_TAKES = ("request", "call_next")
+
+
+def _check_declared(name: str, layer: Middleware) -> None:
+    for hook, targets in layer.jumps.items():
+        if hook not in STATE_HOOKS:
+            raise BuildError(f"{name}.jumps speaks of {hook!r}; only these hooks jump: {', '.join(STATE_HOOKS)}")
+        if isinstance(targets, str) or (wrong := [target for target in targets if target not in TARGETS]):
+            found = targets if isinstance(targets, str) else wrong[0]
+            raise BuildError(f"{name}.jumps of {hook} are a list of {', '.join(TARGETS)}, not {found!r}")
+    if layer.scope not in ("turn", "session"):
+        raise BuildError(f"{name}.scope is 'turn' or 'session', not {layer.scope!r}")
+    wrong_reducers = [key for key, reducer in layer.reducers.items() if not callable(reducer)]
+    if wrong_reducers:
+        raise BuildError(f"{name}.reducers of {wrong_reducers[0]!r} is no function")
+    if not isinstance(layer.instructions, str):
+        raise BuildError(f"{name}.instructions are text, not {layer.instructions!r}")
+
+
+def _check_order(names: Sequence[str], layers: Sequence[Middleware], agent: str) -> None:
+    places = {name: place for place, name in enumerate(names)}
+    for place, layer in enumerate(layers):
+        for side, others in (("outside", layer.outside), ("inside", layer.inside)):
+            for other in [others] if isinstance(others, str) else others:
+                stands = places.get(other)
+                if stands is not None and (stands < place if side == "outside" else stands > place):
+                    turned = "before" if side == "outside" else "after"
+                    raise BuildError(
+                        f"{names[place]} must stand {side} {other}, so {turned} it in the middleware of {agent}; "
+                        f"the list is {', '.join(names)}"
+                    )

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
+from handrail.agent.errors import InvalidAnswer
+from handrail.agent.kernel.privates import NO_STATE, PrivateState
 from handrail.agent.models import ChatResponse, Model, Settings, ToolSpec
-from handrail.filters import Filter, Message, Report, ToolCall
+from handrail.filters import Filter, History, Message, Report, ToolCall, user
 from handrail.filters.messages import Messages
 from handrail.sessions import Usage
 
@@ -20,24 +22,11 @@ Status: TypeAlias = Literal["completed", "handed_over", "failed", "interrupted"]
 Purpose: TypeAlias = Literal["answer", "summary", "selection", "moderation"]
 
 
-class _NoState(dict[str, Any]):
-    """What a middleware finds in the place of a private state when it declares none."""
-
-    def _refuse(self, *_: Any, **__: Any) -> Any:
-        raise TypeError("this middleware has no private state; it declares one by defining init_state()")
-
-    __getitem__ = __setitem__ = __delitem__ = __contains__ = __iter__ = __len__ = _refuse
-    get = setdefault = pop = update = items = keys = values = _refuse
-
-
-NO_STATE = _NoState()
-
-
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What every request has: `run` (ids, agent path, deps, step, budget), and the layer's own `state`."""
 
     run: "RunContext[Any]"
-    state: dict[str, Any] = NO_STATE
+    state: PrivateState = NO_STATE
     """The private state of the middleware that is looking: seeded by its `init_state()`, alive for the turn. For one
     that declares none every use of it is a `TypeError`."""
 
@@ -52,19 +41,45 @@ class TurnRequest(Request, frozen=True, kw_only=True):
     messages: Messages
     load_history: bool = True
     resume: bool = False
+    keep_attempts: bool = False
+    """Whether rejected answers and the feedback on them stay in the view when the turn has ended."""
+
+    def again(self, result: "TurnResult", feedback: "str | Message", *, keep_attempts: bool = False) -> "TurnRequest":
+        """The request that has the agent try once more: all it saw and said, and what was wrong with its answer.
+
+        Raises `InvalidAnswer` for a result that must pass through: one that is not `completed`.
+        """
+        if result.status != "completed":
+            raise InvalidAnswer(f"a turn that ended as {result.status!r} must pass through; it cannot be entered again")
+        said = user(feedback) if isinstance(feedback, str) else feedback
+        return self.replace(messages=result.messages + (said,), load_history=False, keep_attempts=keep_attempts)
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What a validating layer found of the final answer: whether it holds, and if not, why. `attempts` counts the
+    answers it looked at, `by` names the layer, `value` is what it read the answer as."""
+
+    valid: bool
+    reason: str = ""
+    attempts: int = 1
+    by: str = ""
+    value: Any = None
 
 
 class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a turn ended. `messages` is the agent's whole view, `new_messages` what this turn added to it."""
+    """How a turn ended. `messages` is the agent's whole view, `new_messages` what this turn added to it. `output` is
+    the answer's text, or the value of an agent with an `output_type`; `verdict` what a validating layer found."""
 
     status: Status
     message: Message | None = None
     output: Any = ""
-    messages: Messages = ()
+    messages: Messages = History()
     new_messages: Messages = ()
     tool_calls: Sequence[ToolCall] = ()
     steps: int = 0
     usage: Usage = Usage()
+    finish_reason: str = ""
+    verdict: Verdict | None = None
 
     def replace(self, **changes: Any) -> "TurnResult":
         """The same result with these fields changed; an unknown field is a `TypeError`."""
@@ -91,14 +106,16 @@ class ToolRequest(Request, frozen=True, kw_only=True):
 
 
 class ToolResponse(msgspec.Struct, frozen=True):
-    """What a tool gave: its value, the text or parts that the model is shown in its place (`content`), and a label
-    for it beside the tool's own (`sensitivity`)."""
+    """What a tool gave: its value, the text or parts that the model is shown in its place (`content`), a label for it
+    beside the tool's own (`sensitivity`), and what it writes into the shared state, by channel (`writes`). A tool may
+    return one itself."""
 
     value: Any = None
     content: Any = None
     is_error: bool = False
     error_class: str = ""
     sensitivity: str | None = None
+    writes: Mapping[str, Any] = {}
 
     def replace(self, **changes: Any) -> "ToolResponse":
         """The same response with these fields changed; an unknown field is a `TypeError`."""
@@ -147,4 +164,5 @@ __all__ = [
     "ToolResponse",
     "TurnRequest",
     "TurnResult",
+    "Verdict",
 ]
