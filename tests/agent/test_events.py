@@ -181,6 +181,7 @@ async def test_an_error_is_told_by_its_type_and_its_words_only_where_they_are_ha
 async def test_every_event_reads_well_and_can_be_written_as_json_and_read_back() -> None:
     async def ok(context: RunContext[None]) -> str:
         context.progress("half way")
+        context.tell("looked", pages=2)
         return "ok"
 
     model: Any = Streaming(

@@ -311,9 +311,9 @@ def chain(path: Path, header: bytes, lines: list[bytes]) -> Path:
 def test_records_of_unknown_kinds_are_counted_and_told(tmp_path: Path) -> None:
     desk(tmp_path / "s")
     with Journal.open(tmp_path / "s") as journal:
-        journal.append(Unknown("state", b'{"kind":"state","n":1}'), Unknown("state", b'{"kind":"state","n":2}'))
+        journal.append(Unknown("audit", b'{"kind":"audit","n":1}'), Unknown("audit", b'{"kind":"audit","n":2}'))
     verdict = verify(tmp_path / "s")
-    assert (verdict.state, verdict.unknown) == ("intact", {"state": 2})
+    assert (verdict.state, verdict.unknown) == ("intact", {"audit": 2})
     assert "kinds that are not known here: state 2" in str(verdict)
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from handrail.agent.entering import Input
 from handrail.agent.errors import BuildError
-from handrail.agent.graphs import Graph, check_offered, resolve
+from handrail.agent.graphs import Graph, check_offered, offered_tools, resolve
 from handrail.agent.handoffs import Handoff, check_policy, handoff
-from handrail.agent.kernel.middlewares import Middleware, check_middleware
+from handrail.agent.kernel.middlewares import Middleware, check_middleware, layer_name
+from handrail.agent.kernel.states import declared, together
 from handrail.agent.limits import Limits
 from handrail.agent.models import DEFAULT_SETTINGS, Model, Settings, find_model
 from handrail.agent.names import check_agent_name
@@ -36,7 +37,8 @@ class Agent:
     `Model` or `service:name`. `tools` are `Tool`s or functions; `handoffs` are `handoff(…)` values, agents, callables
     that return one, or names of reachable agents. `description` says to other agents what this one is for. `labels`
     says how what it writes is labelled after it saw labelled content: not at all (`own`), or with the highest tier of
-    its view (`inherit`). `policy` says what may cross from it.
+    its view (`inherit`). `policy` says what may cross from it. `channels` declares shared state (a TypedDict or a
+    pydantic model), `requires` what the deps of a run must hold, by name and type.
 
     What is known when the agent is made is checked there (`BuildError`), the rest at `check()`, `describe()` or the
     first run, before any request.
@@ -44,6 +46,7 @@ class Agent:
 
     __slots__ = (
         "_graph",
+        "channels",
         "description",
         "handoffs",
         "instructions",
@@ -53,6 +56,7 @@ class Agent:
         "model",
         "name",
         "policy",
+        "requires",
         "settings",
         "tools",
     )
@@ -67,6 +71,8 @@ class Agent:
     labels: Literal["own", "inherit"]
     policy: "Policy | None"
     settings: Settings
+    channels: Any
+    requires: Mapping[str, Any]
     _graph: Graph | None
 
     def __init__(
@@ -83,6 +89,8 @@ class Agent:
         settings: Settings = DEFAULT_SETTINGS,
         labels: Literal["own", "inherit"] = "own",
         policy: "Policy | None" = None,
+        channels: Any = None,
+        requires: Mapping[str, Any] = {},  # it is only read
     ) -> None:
         give = object.__setattr__
         give(self, "name", check_agent_name(name))
@@ -101,9 +109,12 @@ class Agent:
         check_policy(policy, name)
         give(self, "policy", policy)
         give(self, "_graph", None)
+        give(self, "channels", channels)
+        give(self, "requires", dict(requires))
         check_middleware(self.middleware, name)
         check_offered(self, [_known_name(edge.target) for edge in self.handoffs])
-        for each in self.tools:
+        together([declared(channels, name), *[declared(each.channels, layer_name(each)) for each in self.middleware]])
+        for each in offered_tools(self, self.middleware):
             each.prepare()
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -149,6 +160,8 @@ class Agent:
         instructions: str = "",
         policy: "Policy | None" = None,
         counter: str | None = None,
+        middleware: Sequence[Middleware] = (),
+        state: Mapping[str, Any] | None = None,
         ids: IdSource | None = None,
         clock: Clock | None = None,
     ) -> RunResult:
@@ -157,7 +170,9 @@ class Agent:
         `input` is text, a message, or messages. With a `session` (a path or a `Session`) the conversation in it goes
         on with its active agent (`start="self"` begins with this one), and the run is journalled. `instructions` adds
         a block for this run; `policy` says what may cross in it; `counter` (such as `o200k_base`) has the tokens
-        of each boundary counted and recorded. Raises `RunError` with the partial transcript, or what a hook raised.
+        of each boundary counted and recorded. `middleware` stands outside every agent's own, entered anew in each turn;
+        `state` are values for channels to begin with. Raises `RunError` with the partial transcript, or what a hook
+        raised.
         """
         return await execute(
             self.graph(),
@@ -169,6 +184,8 @@ class Agent:
             instructions=instructions,
             policy=policy,
             counter=counter,
+            middleware=middleware,
+            state=state,
             ids=ids,
             clock=clock,
         )
@@ -184,9 +201,11 @@ class Agent:
         instructions: str = "",
         policy: "Policy | None" = None,
         counter: str | None = None,
+        middleware: Sequence[Middleware] = (),
+        state: Mapping[str, Any] | None = None,
         ids: IdSource | None = None,
         clock: Clock | None = None,
-    ) -> Stream:
+    ) -> Stream[RunResult]:
         """The same run, heard as it goes: `async with agent.stream(…) as run: async for event in run: …`.
 
         `run.result` is the result once the events have ended; leaving the block before that cancels the run. It ends
@@ -205,6 +224,8 @@ class Agent:
                 instructions=instructions,
                 policy=policy,
                 counter=counter,
+                middleware=middleware,
+                state=state,
                 ids=ids,
                 clock=clock,
                 emit=emit,

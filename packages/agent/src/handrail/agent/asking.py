@@ -5,14 +5,26 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from handrail.agent.errors import InvalidAnswer, ModelError
+from handrail.agent.errors import BuildError, InvalidAnswer, ModelError
 from handrail.agent.events import Arguments, Discard, MessageDone, ReasoningText, Text
 from handrail.agent.handing import is_enabled
 from handrail.agent.handoffs import Handoff
-from handrail.agent.kernel.requests import ChatRequest
-from handrail.agent.models import ArgumentsDelta, ChatResponse, Delta, ReasoningDelta, TextDelta, ToolSpec
+from handrail.agent.kernel.blame import wrong_return
+from handrail.agent.kernel.middlewares import Middleware, layer_name
+from handrail.agent.kernel.requests import ChatRequest, Purpose
+from handrail.agent.models import (
+    DEFAULT_SETTINGS,
+    ArgumentsDelta,
+    ChatResponse,
+    Delta,
+    Model,
+    ReasoningDelta,
+    Settings,
+    TextDelta,
+    ToolSpec,
+)
 from handrail.agent.tools import has_effects
-from handrail.filters import Message, ToolCall, digest
+from handrail.filters import Message, ToolCall, digest, user
 from handrail.filters.messages import Part
 from handrail.filters.repairs import restore
 from handrail.filters.sensitivity import highest
@@ -36,7 +48,10 @@ async def ask(turn: "Turn") -> Message:
         settings=bound.settings,
     )
     response = await bound.chat(request)
+    if type(response) is not ChatResponse:
+        raise InvalidAnswer(wrong_return(bound.layers, bound.name, "around_chat", response, "ChatResponse"))
     _check(response, f"the chat chain of {bound.name}")
+    turn.finish_reason = response.finish_reason
     message = _accepted(turn, response.message)
     if turn.delivered:
         _withdraw(turn, message.id, "another answer was accepted")
@@ -148,6 +163,77 @@ def _withdraw(turn: "Turn", accepted: str, reason: str) -> None:
             if message_id != accepted:
                 turn.tell(Discard, message_id, reason)
     turn.delivered = ()
+
+
+async def ask_once(turn: "Turn", instructions: Mapping[str, str], settings: Settings | None) -> ChatResponse:
+    """One model call outside the loop, through the chat chain."""
+    bound = turn.bound
+    turn.budget.take_step()
+    turn.context.step += 1
+    request = ChatRequest(
+        run=turn.context,
+        instructions={**bound.instructions, **instructions},
+        messages=turn.history,
+        tools=bound.specs,
+        model=bound.model,
+        settings=settings or bound.settings,
+    )
+    response = await bound.chat(request)
+    if type(response) is not ChatResponse:
+        raise InvalidAnswer(wrong_return(bound.layers, bound.name, "around_chat", response, "ChatResponse"))
+    _check(response, f"the chat chain of {bound.name}")
+    if turn.delivered:
+        _withdraw(turn, response.message.id, "another answer was accepted")
+    if turn.emit is not None:
+        turn.tell(MessageDone, response.message)
+    return response
+
+
+async def ask_aside(
+    turn: "Turn",
+    layer: Middleware,
+    messages: str | Message | Sequence[Message],
+    *,
+    purpose: Purpose,
+    instructions: str,
+    model: Model | None,
+    settings: Settings | None,
+) -> ChatResponse:
+    """A layer's own model call, through the chat chain without that layer. Raises `BuildError` for a layer that is not
+    among the agent's, and for the purpose `answer`, which is the loop's."""
+    bound, context = turn.bound, turn.context
+    place = next((place for place, each in enumerate(bound.layers) if each is layer), None)
+    if place is None:
+        raise BuildError(f"{layer_name(layer)} is no layer of {bound.name}; a layer's own call names that layer")
+    if purpose not in (asides := ("summary", "selection", "moderation")):
+        raise BuildError(f"the purpose of a layer's own call is one of {', '.join(asides)}, not {purpose!r}")
+    given = (
+        (user(messages),) if isinstance(messages, str) else (messages,) if isinstance(messages, Message) else messages
+    )
+    request = ChatRequest(
+        run=context,
+        instructions={"layer": instructions} if instructions else {},
+        messages=restore(given, "drop").messages,
+        model=model or bound.model,
+        settings=settings or DEFAULT_SETTINGS,
+        purpose=purpose,
+    )
+    attempt, drawn, context.attempt = context.attempt, turn.drawn, 0
+    try:
+        response = await bound.chat_without(place)(request)
+    finally:
+        context.attempt, turn.drawn = attempt, drawn
+    if type(response) is not ChatResponse:
+        raise InvalidAnswer(wrong_return(bound.layers, bound.name, "around_chat", response, "ChatResponse"))
+    _check(response, f"the chat chain of {bound.name}")
+    return response
+
+
+def fitted(turn: "Turn", message: Message) -> Message:
+    """The message with calls that can be answered: each with an id of its own, and known as transfer or not."""
+    if not message.tool_calls:
+        return message
+    return msgspec.structs.replace(message, content=_fit_calls(turn, message.content, turn.bound.handoffs))
 
 
 def _accepted(turn: "Turn", message: Message) -> Message:

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from handrail.agent.contexts import RunContext
 from handrail.agent.delegating import call_agent
 from handrail.agent.errors import InvalidAnswer, LimitExceeded
 from handrail.agent.events import ToolEnd, ToolStart
 from handrail.agent.handing import hand_over
+from handrail.agent.kernel.blame import wrong_return
 from handrail.agent.kernel.requests import ToolRequest, ToolResponse
+from handrail.agent.stating import NO_CONTEXTS, Contexts, contexts_of, fold_calls
 from handrail.agent.subagents import AgentTool
 from handrail.agent.threads import ended
 from handrail.agent.tools import InvalidArguments, Tool, has_effects
@@ -73,10 +76,13 @@ async def answer_calls(turn: "Turn", calls: Sequence[ToolCall]) -> bool:
     handed_over = False
     try:
         granted, refusal = turn.budget.take_tool_calls(len(ordinary)) if ordinary else (0, None)
+        contexts = contexts_of(turn, ordinary[:granted]) if granted > 1 else NO_CONTEXTS
         if granted == 1:
-            results[ordinary[0].id] = await _answer(turn, ordinary[0], ids)
+            results[ordinary[0].id] = await _answer(turn, ordinary[0], ids, contexts)
         elif granted:
-            await _side_by_side(turn, ordinary[:granted], ids, results)
+            await _side_by_side(turn, ordinary[:granted], ids, results, contexts)
+        if contexts or turn.writes:
+            fold_calls(turn, ordinary[:granted], contexts)
         if refusal is not None:
             _refuse(turn, ordinary[granted:], ids, results, refusal)
             raise refusal
@@ -87,6 +93,34 @@ async def answer_calls(turn: "Turn", calls: Sequence[ToolCall]) -> bool:
         raise
     turn.hear([results[call.id] for call in calls])
     return handed_over
+
+
+async def call_once(turn: "Turn", call: ToolCall) -> ToolResponse:
+    """One tool call outside the loop, through the tool chain."""
+    granted, refusal = turn.budget.take_tool_calls(1)
+    if refusal is not None and not granted:
+        raise refusal
+    return await _respond(turn, call, turn.context)
+
+
+def close_calls(turn: "Turn", calls: Sequence[ToolCall], text: str = "Not run: the turn went on without it.") -> None:
+    """Answers calls that a hook jumped past."""
+    if not calls:
+        return
+    results = [
+        tool_result(
+            call,
+            text,
+            id=turn.scope.ids.next(),
+            agent=turn.bound.name,
+            created_at=turn.run.clock(),
+            is_error=True,
+            synthetic=True,
+        )
+        for call in calls
+    ]
+    turn.hear(results)
+    turn.run.log.write(*[ToolResultRecord(path=turn.path, message=result) for result in results])
 
 
 def _refuse(
@@ -124,17 +158,17 @@ def _close(
 
 
 async def _side_by_side(
-    turn: "Turn", calls: Sequence[ToolCall], ids: Mapping[str, str], results: dict[str, Message]
+    turn: "Turn", calls: Sequence[ToolCall], ids: Mapping[str, str], results: dict[str, Message], contexts: Contexts
 ) -> None:
     gate = asyncio.Semaphore(turn.budget.limits.max_parallel_tools)
 
     async def one(call: ToolCall) -> None:
         async with gate:
-            results[call.id] = await _answer(turn, call, ids)
+            results[call.id] = await _answer(turn, call, ids, contexts)
 
     for group in _groups(turn, calls):
         if len(group) == 1:
-            results[group[0].id] = await _answer(turn, group[0], ids)
+            results[group[0].id] = await _answer(turn, group[0], ids, contexts)
         else:
             await _all([one(call) for call in group])
 
@@ -175,22 +209,14 @@ async def _all(work: Sequence[Coroutine[Any, Any, None]]) -> None:
         raise raised[0]
 
 
-async def _answer(turn: "Turn", call: ToolCall, ids: Mapping[str, str]) -> Message:
+async def _answer(turn: "Turn", call: ToolCall, ids: Mapping[str, str], contexts: Contexts) -> Message:
     run, bound = turn.run, turn.bound
     if turn.emit is not None:
         turn.tell(ToolStart, call)
+    response = await _respond(turn, call, contexts[call.id] if contexts else turn.context)
+    if response.writes and not response.is_error:
+        turn.writes[call.id] = response.writes
     tool = bound.tools.get(call.name)
-    if tool is None:
-        response = _unknown(turn, call.name)
-    elif turn.scope.read_only and has_effects(tool):
-        response = _error("denied", f"{tool.name} changes something, and only reading is allowed here.")
-    elif bound.around_tool and not _is_object(call.arguments):
-        response = _broken(call.arguments)
-    else:
-        request = ToolRequest(run=turn.context, tool=tool, call=call, arguments=Arguments(call.arguments))
-        response = await bound.tool(request)
-        if type(response) is not ToolResponse:
-            raise InvalidAnswer(f"the tool chain of {bound.name} gave {type(response).__name__}, not a ToolResponse")
     message = _shown(turn, call, ids[call.id], response, tool)
     if run.log.on:
         edited = bool(turn.answered) and turn.answered.pop(call.id, "") not in message.text
@@ -198,6 +224,22 @@ async def _answer(turn: "Turn", call: ToolCall, ids: Mapping[str, str]) -> Messa
     if turn.emit is not None:
         turn.tell(ToolEnd, call, message)
     return message
+
+
+async def _respond(turn: "Turn", call: ToolCall, context: RunContext[Any]) -> ToolResponse:
+    bound = turn.bound
+    tool = bound.tools.get(call.name)
+    if tool is None:
+        return _unknown(turn, call.name)
+    if turn.scope.read_only and has_effects(tool):
+        return _error("denied", f"{tool.name} changes something, and only reading is allowed here.")
+    if bound.around_tool and not _is_object(call.arguments):
+        return _broken(call.arguments)
+    request = ToolRequest(run=context, tool=tool, call=call, arguments=Arguments(call.arguments))
+    response = await bound.tool(request)
+    if type(response) is not ToolResponse:
+        raise InvalidAnswer(wrong_return(bound.layers, bound.name, "around_tool", response, "ToolResponse"))
+    return response
 
 
 async def run_tool(request: ToolRequest) -> ToolResponse:
@@ -219,12 +261,12 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
         return await call_agent(turn, tool, call, arguments["input"])
     if log.on and tool.side_effects in ("side_effecting", "external"):
         log.before_effect()
-    context = turn.context.for_call(call.id) if prepared.context_name else turn.context
+    context = request.run.for_call(call.id) if prepared.context_name else turn.context
     try:
         if tool.timeout is None:
-            return ToolResponse(await tool.call(arguments, context))
+            return _response(await tool.call(arguments, context))
         async with asyncio.timeout(tool.timeout) as deadline:
-            return ToolResponse(await tool.call(arguments, context))
+            return _response(await tool.call(arguments, context))
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():
@@ -234,6 +276,10 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
         if tool.timeout is not None and isinstance(error, TimeoutError) and deadline.expired():
             return _error("timeout", f"{tool.name} did not end within {tool.timeout} seconds.")
         return _error(_class(error), f"{type(error).__name__}: {error}")
+
+
+def _response(value: Any) -> ToolResponse:
+    return value if type(value) is ToolResponse else ToolResponse(value)
 
 
 def _class(error: Exception) -> str:

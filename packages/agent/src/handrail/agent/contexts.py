@@ -1,11 +1,18 @@
 """What a hook or a tool may know of the run it is part of."""
 
-from typing import Any, Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from handrail.agent.events import ToolProgress
+from handrail.agent.events import Told, ToolProgress
 from handrail.agent.kernel.privates import PrivateState
 from handrail.agent.limits import Budget
 from handrail.filters import Message
+
+if TYPE_CHECKING:
+    from handrail.agent.kernel.middlewares import Middleware
+    from handrail.agent.kernel.requests import Purpose
+    from handrail.agent.kernel.states import State
+    from handrail.agent.models import ChatResponse, Model, Settings
 
 DepsT = TypeVar("DepsT")
 
@@ -37,6 +44,11 @@ class RunContext(Generic[DepsT]):
         if self.turn.emit is not None:
             self.turn.tell_from_anywhere(ToolProgress, self.call_id, text)
 
+    def tell(self, name: str, **data: object) -> None:
+        """Tells those who listen of something of a middleware's or tool's own; it is not recorded."""
+        if self.turn.emit is not None:
+            self.turn.tell_from_anywhere(Told, name, data, self.call_id)
+
     def handoff(self, target: Any, *, reason: str = "", input: Any = None) -> None:
         """A handoff by code, to an agent or its name: it takes effect after the calls of this response.
 
@@ -44,6 +56,30 @@ class RunContext(Generic[DepsT]):
         `UnknownTarget` for an agent that is not reachable, and `InvalidArguments` for an unfit input.
         """
         self.turn.request_handoff(target if isinstance(target, str) else target.name, reason, input, self.call_id)
+
+    async def ask_model(
+        self,
+        layer: "Middleware",
+        messages: "str | Message | Sequence[Message]",
+        *,
+        purpose: "Purpose" = "summary",
+        instructions: str = "",
+        model: "Model | None" = None,
+        settings: "Settings | None" = None,
+    ) -> "ChatResponse":
+        """A layer's own model call: it passes the agent's chat chain without that layer, is counted and recorded, and
+        is not part of the answer. `purpose` is `summary`, `selection` or `moderation`."""
+        from handrail.agent.asking import ask_aside
+
+        return await ask_aside(
+            self.turn, layer, messages, purpose=purpose, instructions=instructions, model=model, settings=settings
+        )
+
+    @property
+    def state(self) -> "State":
+        """The shared state as it stands (for a tool, before the calls of its response): channels by name."""
+        state: State = self.turn.look(-1)
+        return state
 
     @property
     def messages(self) -> "tuple[Message, ...]":
@@ -57,9 +93,9 @@ class RunContext(Generic[DepsT]):
             state = self.states[layer] = self.turn.first_state(layer)
         return state
 
-    def for_call(self, call_id: str) -> "RunContext[DepsT]":
+    def for_call(self, call_id: str, states: "Mapping[int, PrivateState] | None" = None) -> "RunContext[DepsT]":
         """The same context as one tool call sees it."""
         own = RunContext(self.run_id, self.path, self.agent, self.deps, self.budget, self.turn)
         own.step, own.attempt, own.call_id = self.step, self.attempt, call_id
-        own.states = self.states
+        own.states = self.states if states is None else dict(states)
         return own

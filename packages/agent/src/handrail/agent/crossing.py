@@ -87,7 +87,7 @@ async def cross_boundary(
     own. Raises `FilterError` before the target starts.
     """
     run, bound = turn.run, turn.bound
-    edge = edge_history(view, call_id, kind=kind)
+    edge = edge_history(view, call_id, kind=kind, without=frozenset(turn.rejected))
     if turn.emit is not None:
         turn.tell(HandoffStart, bound.name, target, call_id or "")
     boundary = Boundary(edge, filter, f"{turn.path}\0{call_id or ''}", back, highest(turn.label(), label))

@@ -28,6 +28,7 @@ HandrailError
         └── StreamBroken        a stream ended before its answer did
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -126,6 +127,17 @@ class ScriptError(RunError):
 
 class InvalidAnswer(RunError):
     """A hook or a model returned what is not an answer."""
+
+
+class CancelSwallowed(asyncio.CancelledError):
+    """The run was cancelled, and a layer or tool of `agent` caught that and went on; the run ends as cancelled all the
+    same. It is no `HandrailError`, since to whoever cancelled it is the cancel."""
+
+    def __init__(self, agent: str, layers: Sequence[str]) -> None:
+        self.agent = agent
+        self.layers = tuple(layers)
+        among = f"one of its layers ({', '.join(layers)}) or tools" if layers else "one of its tools"
+        super().__init__(f"{agent} was cancelled, and {among} caught the cancel and went on; let CancelledError pass")
 
 
 class InvalidJump(RunError):

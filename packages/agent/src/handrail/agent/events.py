@@ -3,7 +3,7 @@
 Every event has the run's id and the agent path it comes from (`Boss`, or `Boss/Helper@call` within a sub-agent).
 """
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -193,6 +193,18 @@ class HandoffEnd(Event, frozen=True, tag="handoff_end"):
         return f"[{self.path}] {self.source} -> {self.target}: it starts from {len(self.crossed)} {noun}"
 
 
+class Told(Event, frozen=True, tag="told"):
+    """Something of a middleware's or a tool's own, by its name."""
+
+    name: str
+    data: dict[str, Any]
+    call_id: str = ""
+
+    def __str__(self) -> str:
+        said = ", ".join([f"{key}={value!r}" for key, value in self.data.items()])
+        return f"[{self.path}] {self.name}{': ' if said else ''}{said}"
+
+
 class LimitReached(Event, frozen=True, tag="limit"):
     """A limit refused something."""
 
@@ -231,6 +243,7 @@ AnyEvent: TypeAlias = (
     | ToolEnd
     | HandoffStart
     | HandoffEnd
+    | Told
     | LimitReached
     | Failed
 )

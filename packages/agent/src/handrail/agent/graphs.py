@@ -9,57 +9,102 @@ from handrail.agent.calling import run_tool
 from handrail.agent.crossing import cross
 from handrail.agent.errors import BuildError, NameClash, UnknownTarget
 from handrail.agent.handoffs import Handoff
-from handrail.agent.kernel.chains import compose_hook
-from handrail.agent.kernel.middlewares import AROUND, defines, layer_name
-from handrail.agent.kernel.requests import TurnRequest, TurnResult
-from handrail.agent.models import ToolSpec
+from handrail.agent.kernel.chains import Call, compose_hook
+from handrail.agent.kernel.lowering import agent_chain, step_chain
+from handrail.agent.kernel.middlewares import (
+    AROUND,
+    STATE_HOOKS,
+    Middleware,
+    check_middleware,
+    defines,
+    layer_name,
+)
+from handrail.agent.kernel.requests import ChatRequest, TurnRequest, TurnResult
+from handrail.agent.kernel.states import declared, together
+from handrail.agent.models import ChatResponse, ToolSpec
 from handrail.agent.subagents import AgentTool
+from handrail.agent.tools import Tool
 from handrail.sessions import AgentRecord
 
 if TYPE_CHECKING:
     from handrail.agent.agents import Agent
+    from handrail.agent.loop import Turn
 
 
 class Bound:
     """An agent ready to run: what a step needs, worked out once."""
 
     __slots__ = (
+        "_without",
         "agent",
         "around_tool",
+        "channels",
         "chat",
         "crossing",
         "gated",
         "handoffs",
         "instructions",
         "introduced",
+        "layers",
         "model",
         "name",
+        "requires",
         "settings",
         "specs",
+        "step",
         "targets",
         "tool",
+        "tool_states",
         "tools",
         "turn",
+        "whole",
     )
 
-    def __init__(self, agent: "Agent", targets: Mapping[str, str], specs: Sequence[ToolSpec]) -> None:
+    def __init__(
+        self,
+        agent: "Agent",
+        targets: Mapping[str, str],
+        specs: Sequence[ToolSpec],
+        layers: Sequence[Middleware],
+    ) -> None:
         self.agent = agent
         self.name = agent.name
         self.model = agent.model
         self.settings = agent.settings
-        self.instructions = agent.instructions
-        self.tools = {tool.name: tool for tool in agent.tools}
+        self.layers = tuple(layers)
+        tools = offered_tools(agent, layers)
+        self.instructions = {**agent.instructions, **_brought_instructions(agent, layers)}
+        self.tools = {tool.name: tool for tool in tools}
         self.handoffs = {spec.name: edge for spec, edge in zip(specs, agent.handoffs, strict=True)}
         self.targets = targets
-        self.specs = (*[tool.prepare().spec for tool in agent.tools], *specs)
-        layers = agent.middleware
+        self.specs = (*[tool.prepare().spec for tool in tools], *specs)
         self.turn = compose_hook(layers, "around_turn", _play)
+        self.whole = agent_chain(layers, _enter_turn)
+        self.step = step_chain(layers, _ask)
         self.chat = compose_hook(layers, "around_chat", ask_model)
         self.tool = compose_hook(layers, "around_tool", run_tool)
         self.crossing = compose_hook(layers, "around_handoff", cross)
+        self._without: dict[int, Any] = {}
         self.introduced: AgentRecord | None = None
         self.gated = any(edge.enabled is not True for edge in agent.handoffs)
         self.around_tool = any(defines(layer, "around_tool") for layer in layers)
+        self.tool_states = tuple(
+            place
+            for place, layer in enumerate(layers)
+            if defines(layer, "around_tool") and defines(layer, "init_state")
+        )
+        self.channels = together(
+            [declared(agent.channels, agent.name), *[declared(layer.channels, layer_name(layer)) for layer in layers]]
+        )
+        required = [(agent.name, agent.requires), *[(layer_name(layer), layer.requires) for layer in layers]]
+        self.requires = tuple([(owner, dict(names)) for owner, names in required if names])
+
+    def chat_without(self, place: int) -> "Call[ChatRequest, ChatResponse]":
+        """The chat chain without the layer at this place, for that layer's own calls."""
+        if place not in self._without:
+            self._without[place] = compose_hook(self.layers, "around_chat", ask_model, without=place)
+        call: Call[ChatRequest, ChatResponse] = self._without[place]
+        return call
 
     def introduction(self) -> AgentRecord:
         """The agent as a session's record has it; worked out once."""
@@ -79,9 +124,17 @@ class Bound:
         policy = f", policy {self.agent.policy.file}" if self.agent.policy is not None else ""
         yield f"agent {self.name} ({self.model.name}{labels}{policy})"
         for hook in AROUND:
-            layers = [layer_name(layer) for layer in self.agent.middleware if defines(layer, hook)]
+            layers = [layer_name(layer) for layer in self.layers if defines(layer, hook)]
             yield f"  {hook.removeprefix('around_')}: {' > '.join([*layers, hook.removeprefix('around_')])}"
-        for tool in self.agent.tools:
+        for hook in (*STATE_HOOKS, "token_transform"):
+            # What comes after runs from the last to the first.
+            order = reversed(self.layers) if hook.startswith("after_") else self.layers
+            if layers := [layer_name(layer) for layer in order if defines(layer, hook)]:
+                yield f"  {hook}: {', '.join(layers)}"
+        for each in self.channels.values():
+            how = f"{'private, ' * each.how.private}{'folded' if each.how.reducer else each.how.conflict}"
+            yield f"  channel {each.name} of {each.owner} ({how})"
+        for tool in self.tools.values():
             if isinstance(tool, AgentTool):
                 yield f"  tool {tool.name} = agent {tool.child.name}, filter {tool.filter!r}, returns {tool.returns!r}"
             else:
@@ -101,16 +154,33 @@ class Bound:
 class Graph:
     """The agents reachable from a root, by name."""
 
-    __slots__ = ("agents", "descriptors", "root")
+    __slots__ = ("_layered", "agents", "channels", "descriptors", "root")
 
     def __init__(self, root: str, agents: Mapping[str, Bound]) -> None:
         self.root = root
         self.agents = agents
+        self.channels = together([bound.channels for bound in agents.values()])
+        self._layered: tuple[tuple[Middleware, ...], Graph] | None = None
         seals = [edge.filter for bound in agents.values() for edge in bound.handoffs.values()]
         seals += [
             tool.filter for bound in agents.values() for tool in bound.tools.values() if isinstance(tool, AgentTool)
         ]
         self.descriptors = {id(seal): (seal, seal.descriptor) for seal in seals}
+
+    def layered(self, middleware: Sequence[Middleware]) -> "Graph":
+        """The same agents with these layers outside each one's own. Raises `BuildError` as for an agent's own."""
+        if not middleware:
+            return self
+        layers = tuple(middleware)
+        # A program that gives the same layers to run after run has them composed once.
+        if (
+            self._layered is None
+            or len(self._layered[0]) != len(layers)
+            or any([a is not b for a, b in zip(self._layered[0], layers, strict=True)])
+        ):
+            agents = {name: _bind_again(bound, layers) for name, bound in self.agents.items()}
+            self._layered = layers, Graph(self.root, agents)
+        return self._layered[1]
 
     def describe(self) -> str:
         """Every agent with its chains, tools and handoffs."""
@@ -123,6 +193,14 @@ class Graph:
         for problem in ended:
             if problem is not None:
                 raise problem
+
+
+def _enter_turn(turn: "Turn") -> Coroutine[Any, Any, TurnResult]:
+    return turn.enter_turn()
+
+
+async def _ask(turn: "Turn") -> None:
+    await turn.ask()
 
 
 def _play(request: TurnRequest) -> Coroutine[Any, Any, TurnResult]:
@@ -143,7 +221,7 @@ def resolve(root: "Agent") -> Graph:
         agent = waiting.pop(0)
         edges = [(edge.target if isinstance(edge.target, str) else _target(agent, edge)) for edge in agent.handoffs]
         targets[agent.name] = [edge if isinstance(edge, str) else edge.name for edge in edges]
-        children = [tool.child for tool in agent.tools if isinstance(tool, AgentTool)]
+        children = [tool.child for tool in offered_tools(agent, agent.middleware) if isinstance(tool, AgentTool)]
         for other in [*[edge for edge in edges if not isinstance(edge, str)], *children]:
             known = found.setdefault(other.name, other)
             if known is not other:
@@ -172,16 +250,48 @@ def _bind(agent: "Agent", targets: Sequence[str], found: "Mapping[str, Agent]") 
             raise UnknownTarget(name, agent.name, sorted(found))
     check_offered(agent, targets)
     specs = [edge.spec(name, found[name].description) for edge, name in zip(agent.handoffs, targets, strict=True)]
-    return Bound(agent, {spec.name: name for spec, name in zip(specs, targets, strict=True)}, specs)
+    return Bound(agent, {spec.name: name for spec, name in zip(specs, targets, strict=True)}, specs, agent.middleware)
 
 
-def check_offered(agent: "Agent", targets: Sequence[str | None]) -> None:
+def _bind_again(bound: Bound, outer: Sequence[Middleware]) -> Bound:
+    layers = (*outer, *bound.agent.middleware)
+    check_middleware(layers, bound.name)
+    check_offered(bound.agent, list(bound.targets.values()), layers)
+    for layer in outer:
+        if any([isinstance(each, AgentTool) for each in layer.tools]):
+            raise BuildError(
+                f"{layer_name(layer)} is given to a run, so it cannot bring an agent; give it to {bound.name}"
+            )
+    edges = [spec for spec in bound.specs if spec.name in bound.handoffs]
+    return Bound(bound.agent, bound.targets, edges, layers)
+
+
+def offered_tools(agent: "Agent", layers: Sequence[Middleware]) -> "list[Tool]":
+    """The agent's own tools, and those that its layers bring. Raises `BuildError` for what is no tool."""
+    tools = list(agent.tools)
+    for layer in layers:
+        for each in layer.tools:
+            if not isinstance(each, Tool):
+                raise BuildError(f"{layer_name(layer)} brings {each!r}, which is no tool, to {agent.name}")
+            tools.append(each)
+    return tools
+
+
+def _brought_instructions(agent: "Agent", layers: Sequence[Middleware]) -> dict[str, str]:
+    brought = {layer_name(layer): layer.instructions for layer in layers if layer.instructions}
+    for name in brought:
+        if name in agent.instructions:
+            raise NameClash(name, f"a block of instructions of {agent.name}", f"that of its layer {name}")
+    return brought
+
+
+def check_offered(agent: "Agent", targets: Sequence[str | None], layers: "Sequence[Middleware] | None" = None) -> None:
     """Whether the tools and handoffs of an agent can be told apart; a target of None is not known yet.
 
     Raises `NameClash` naming both, `UnfitName`, or `BuildError` for an agent that hands over to itself.
     """
     taken: dict[str, str] = {}
-    for tool in agent.tools:
+    for tool in offered_tools(agent, agent.middleware if layers is None else layers):
         what = f"the agent {tool.child.name!r} as a tool" if isinstance(tool, AgentTool) else f"the tool {tool.name!r}"
         if tool.name in taken:
             raise NameClash(tool.name, taken[tool.name], f"{what} of {agent.name}")

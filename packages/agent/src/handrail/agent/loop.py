@@ -2,22 +2,27 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from handrail.agent.asking import ask
-from handrail.agent.calling import answer_calls
+from handrail.agent.asking import ask, fitted
+from handrail.agent.calling import answer_calls, close_calls
 from handrail.agent.contexts import RunContext
-from handrail.agent.errors import HandoffRefused, InvalidAnswer, UnknownTarget
+from handrail.agent.editing import apply, enter, feedback_record, leave_rejected, rewrite
+from handrail.agent.errors import CancelSwallowed, HandoffRefused, InvalidAnswer, InvalidJump, UnknownTarget
 from handrail.agent.events import StepEnd, StepStart, TurnEnd, TurnStart
 from handrail.agent.handing import Asked
 from handrail.agent.handoffs import handoff
+from handrail.agent.kernel.blame import wrong_return
+from handrail.agent.kernel.jumps import Target
+from handrail.agent.kernel.middlewares import Middleware, layer_name
 from handrail.agent.kernel.privates import PrivateState
 from handrail.agent.kernel.requests import TurnRequest, TurnResult
+from handrail.agent.kernel.states import State
 from handrail.agent.limits import Budget
+from handrail.agent.stating import check_deps, first_state, keep_private
 from handrail.filters import History, Message, ToolCall, View
-from handrail.filters.messages import Messages, id_given_twice, is_empty
-from handrail.filters.repairs import restore
+from handrail.filters.messages import Messages, is_empty
 from handrail.filters.sensitivity import Tier, highest
 from handrail.sessions import MessageRecord, TurnRecord, Usage
 
@@ -49,7 +54,7 @@ async def converse(
         turn = Turn(run, scope, bound, entered, seeded, base, budget or run.budget)
         result = await turn.take()
         if said is not None:
-            said.extend(turn.history[turn.begun :])
+            said.extend(turn.said())
         if turn.passed is None:
             return result, turn
         (bound, entered, base), seeded = turn.passed, True
@@ -73,32 +78,45 @@ class Turn:
     """One agent's turn: its view as it grows, and what the turn cost."""
 
     __slots__ = (
+        "answer",
         "answered",
+        "asked",
+        "at_entry",
         "base",
         "begun",
         "bound",
         "budget",
         "calls",
+        "cancels",
         "context",
         "delivered",
         "drawn",
+        "edited",
         "emit",
         "entered",
+        "finish_reason",
         "highest",
         "history",
         "instructions",
+        "jump",
         "labelled",
+        "last_answer",
+        "looks",
         "passed",
         "path",
         "played",
+        "rejected",
         "removed",
         "requested",
+        "result",
         "run",
         "scope",
         "seeded",
         "start",
+        "task",
         "tell",
         "usage",
+        "writes",
     )
 
     def __init__(
@@ -135,6 +153,7 @@ class Turn:
             self.history = History(entered) if not self.base else self.base.extend(entered)
         self.start = len(self.base)
         self.begun = len(self.history)
+        self.at_entry = self.history
         self.requested: Asked | None = None
         self.highest: Tier | None = None
         self.labelled = 0
@@ -144,7 +163,17 @@ class Turn:
         self.delivered: tuple[str, ...] = ()
         self.drawn: tuple[str, ...] = ()
         self.passed: tuple[Bound, Messages, View | None] | None = None
-        self.played = False
+        self.played = self.edited = self.asked = False
+        self.looks: dict[int, State] = {}
+        self.answer: Message | None = None
+        self.last_answer: Message | None = None
+        self.rejected: tuple[str, ...] = ()
+        self.writes: dict[str, Mapping[str, Any]] = {}
+        self.jump: Target | None = None
+        self.finish_reason = ""
+        self.result: TurnResult | None = None
+        self.task = asyncio.current_task()
+        self.cancels = self.task.cancelling() if self.task is not None else 0
         self._begin(seeded)
 
     def _begin(self, seeded: bool) -> None:
@@ -164,13 +193,15 @@ class Turn:
         """The turn, through its chain. However it ends, what was said stays in the view."""
         status, problem = "cancelled", None
         try:
-            request = TurnRequest(run=self.context, messages=self.entered)
-            result = await self.bound.turn(request)
-            if type(result) is not TurnResult:
-                raise InvalidAnswer(f"a turn of {self.bound.name} gave {type(result).__name__}, not a TurnResult")
+            if self.bound.requires:
+                check_deps(self.bound, self.context.deps)
+            result = await self.bound.whole(self)
+            self.refuse_swallowed_cancel()
             self._check(result)
-            if not self.played and result.message is not None:
-                self._say_unplayed(result.message)
+            if result.message is not None and result.message is not self.last_answer:
+                self._say_rewritten(result.message)
+            if self.context.states:
+                keep_private(self)
             status = result.status
             return result
         except Exception as error:
@@ -178,6 +209,33 @@ class Turn:
             raise
         finally:
             self._end(status, problem)
+
+    async def enter_at(self, jump: Target) -> TurnResult:
+        """The turn chain, entered where a hook of the whole turn jumped to."""
+        if jump == "tools" and not self._open_calls():
+            raise InvalidJump(f"a hook of {self.bound.name} jumps to 'tools', and no call of its last message is open")
+        self.jump = jump
+        return await self.enter_turn()
+
+    async def enter_turn(self) -> TurnResult:
+        """The turn, through the layers around it."""
+        # Entered once more after its answer was accepted, the turn goes on with its view.
+        again = TurnRequest(run=self.context, messages=self.history, load_history=False, keep_attempts=True)
+        request = again if self.played else TurnRequest(run=self.context, messages=self.entered)
+        result = await self.bound.turn(request)
+        if type(result) is not TurnResult:
+            raise InvalidAnswer(wrong_return(self.bound.layers, self.bound.name, "around_turn", result, "TurnResult"))
+        return result
+
+    def end_at_once(self) -> TurnResult:
+        """The turn's result where a hook ends it before it was entered."""
+        self.played = True
+        close_calls(self, self._open_calls())
+        return self._ended()
+
+    def refreshed(self, result: TurnResult) -> TurnResult:
+        """The result after a hook has edited the view."""
+        return result.replace(messages=self.history, new_messages=self._new())
 
     def _check(self, result: TurnResult) -> None:
         if (self.passed is not None) != (result.status == "handed_over"):
@@ -192,16 +250,30 @@ class Turn:
                 f"with {len(message.tool_calls)} open calls"
             )
 
-    def _say_unplayed(self, message: Message) -> None:
-        # A hook answered in the loop's place: what it says is said all the same.
-        self.say(message if message.id else self._named(message, self.bound.name))
+    def _say_rewritten(self, message: Message) -> None:
+        # A hook answered in the loop's place, or put other words into the answer: the view has what it says.
+        place = self.history.position(message.id) if message.id else None
+        if place is None:
+            self.say(message if message.id else self.named(message))
+        elif self.history[place] != message:
+            rewrite(self, [*self.history[:place], message, *self.history[place + 1 :]], "the answer, changed by a hook")
 
-    def _named(self, message: Message, agent: str | None = None) -> Message:
-        return message.replace(id=self.scope.ids.next(), agent=agent or message.agent, created_at=self.run.clock())
+    def named(self, message: Message) -> Message:
+        """The message with an id, a time, and for an answer the agent's name."""
+        agent = message.agent or (self.bound.name if message.role == "assistant" else message.agent)
+        return message.replace(id=self.scope.ids.next(), agent=agent, created_at=self.run.clock())
+
+    def fitted(self, message: Message) -> Message:
+        """The message with calls that can be answered: each with an id of its own, and known as transfer or not."""
+        return fitted(self, message)
 
     def _end(self, status: str, problem: str | None) -> None:
         run = self.run
-        self.scope.views[self.path] = View(self.history, self.removed)
+        try:
+            if self.rejected:
+                leave_rejected(self)
+        finally:
+            self.scope.views[self.path] = View(self.history, self.removed)
         if run.log.on:
             run.log.stage(
                 TurnRecord(
@@ -222,19 +294,36 @@ class Turn:
             self.tell(TurnEnd, status)
 
     async def play(self, request: TurnRequest) -> TurnResult:
-        """Steps until the agent answers or hands over."""
-        if self.passed is not None:
-            raise InvalidAnswer(f"a hook around the turn of {self.bound.name} re-enters it after it handed over")
-        self._enter(request)
-        run, context, emit = self.run, self.context, self.emit
+        """Steps until the agent answers, hands over, or a hook ends its turn."""
+        enter(self, request)
+        run, context, emit, stepped = self.run, self.context, self.emit, self.bound.step
+        jump, self.jump = self.jump, None
         while True:
-            self.budget.take_step()
-            context.step += 1
-            run.steps += 1
-            if emit is not None:
-                self.tell(StepStart, context.step)
-            message = await ask(self)
-            calls = message.tool_calls
+            self.refuse_swallowed_cancel()
+            self.answer, self.asked = None, False
+            if jump != "tools":
+                context.step += 1
+                if emit is not None:
+                    self.tell(StepStart, context.step)
+                if stepped is None:
+                    await self.ask()
+                    jump = None
+                else:
+                    jump = await stepped(self)
+            message = self._last_open() if jump == "tools" and self.answer is None else self.answer
+            calls = message.tool_calls if message is not None else ()
+            if jump is not None and (jump != "tools" or not calls):
+                if jump == "tools":
+                    raise InvalidJump(f"a hook of {self.bound.name} jumps to 'tools', and no call is open there")
+                close_calls(self, calls)
+                if not self.asked:
+                    context.step -= 1
+                if jump == "end":
+                    return self._ended()
+                if not self.asked:
+                    self.budget.take_step()
+                continue
+            jump = None
             handed_over = bool(calls or self.requested) and await answer_calls(self, calls)
             if emit is not None:
                 self.tell(StepEnd, context.step)
@@ -243,34 +332,58 @@ class Turn:
             if handed_over or not calls:
                 return self._result("handed_over" if handed_over else "completed", message)
 
-    def _enter(self, request: TurnRequest) -> None:
-        self.played = True
-        if request.messages is self.entered and request.load_history:
-            return
-        before = self.history
-        messages = [message if message.id else self._named(message) for message in request.messages]
-        self._refuse_twice([*self.base, *messages] if request.load_history else messages)
-        after = restore([*self.base, *messages] if request.load_history else messages, "drop").messages
-        after = after if isinstance(after, History) else History(after)
-        kept = {message.id for message in after}
-        self.removed |= {message.id for message in before if message.id not in kept}
-        self.run.log.edit(self.path, before, after, "changed by a hook around the turn")
-        self.history = after
+    async def ask(self) -> None:
+        """The innermost part of a step: the model is asked, through the chat chain."""
+        self.budget.take_step()
+        self.run.steps += 1
+        self.asked = True
+        self.answer = self.last_answer = await ask(self)
 
-    def _refuse_twice(self, messages: Messages) -> None:
-        if (twice := id_given_twice(messages)) is not None:
-            raise InvalidAnswer(f"a hook around the turn of {self.bound.name} gives the message id {twice!r} twice")
+    def refuse_swallowed_cancel(self) -> None:
+        """A cancel that a layer or tool kept to itself still ends the run. Raises `CancelSwallowed`."""
+        if self.task is not None and self.task.cancelling() > self.cancels:
+            raise CancelSwallowed(self.bound.name, [layer_name(layer) for layer in self.bound.layers])
 
-    def _result(self, status: Any, message: Message) -> TurnResult:
+    def _last_open(self) -> Message | None:
+        last = self.history[-1] if len(self.history) else None
+        return last if last is not None and last.role == "assistant" and last.tool_calls else None
+
+    def _open_calls(self) -> Sequence[ToolCall]:
+        last = self._last_open()
+        return last.tool_calls if last is not None else ()
+
+    def _ended(self) -> TurnResult:
+        # A hook ended the turn: what it or the model said last in it, if anything, is the answer.
+        for message in reversed(self.history):
+            if message.role == "user" or self.base.position(message.id) is not None:
+                break
+            if message.role == "assistant" and not message.tool_calls:
+                return self._result("completed", message)
+        return self._result("completed", None)
+
+    def _new(self) -> Messages:
+        if not self.edited:
+            return self.history[min(self.start, len(self.history)) :]
+        return tuple([message for message in self.history if self.base.position(message.id) is None])
+
+    def said(self) -> Messages:
+        """What this turn has said and heard, as its view holds it."""
+        if not self.edited:
+            return self.history[self.begun :]
+        return tuple([message for message in self.history if self.at_entry.position(message.id) is None])
+
+    def _result(self, status: Any, message: Message | None) -> TurnResult:
+        self.last_answer = message
         return TurnResult(
             status=status,
             message=message,
-            output=message.text,
+            output=message.text if message is not None else "",
             messages=self.history,
-            new_messages=self.history[min(self.start, len(self.history)) :],
+            new_messages=self._new(),
             tool_calls=tuple(self.calls),
             steps=self.context.step,
             usage=self.usage,
+            finish_reason=self.finish_reason,
         )
 
     def say(self, message: Message) -> None:
@@ -288,6 +401,29 @@ class Turn:
         self.history = self.history.extend(results)
         if self.scope.depth == 0:
             self.run.said.extend(results)
+
+    def hear_feedback(self, messages: Sequence[Message], rejected: str) -> None:
+        """Puts what was said to a rejected answer into the view and the record."""
+        self.history = self.history.extend(messages)
+        if self.scope.depth == 0:
+            self.run.said.extend(messages)
+        if self.run.log.on:
+            self.run.log.write(*[feedback_record(self, message, rejected) for message in messages])
+
+    def apply(self, layer: Middleware, hook: str, update: Any) -> Target | None:
+        """Writes what a state hook returned, and gives where it jumps to, if it does."""
+        return apply(self, layer, hook, update)
+
+    def look(self, place: int) -> State:
+        """The state as the layer at this place may read it; -1 for who is no layer."""
+        state = self.looks.get(place)
+        if state is None:
+            state = self.looks[place] = State(self, place)
+        return state
+
+    def first_state(self, place: int) -> PrivateState:
+        """The private state of a layer at the start of a turn, or as the session left it."""
+        return first_state(self, place)
 
     def tell_from_anywhere(self, event: Any, *about: Any) -> None:
         """The same, from the thread of a sync tool too: who listens is told on the loop."""
@@ -324,9 +460,3 @@ class Turn:
             tools = [self.bound.tools.get(call.name) for call in self.calls if call_id and call.id == call_id]
             label = highest(*[tool.output_sensitivity for tool in tools if tool is not None])
             self.requested = Asked(edge, target, edge.given(reason, input, input is not None), label=label)
-
-    def first_state(self, layer: int) -> PrivateState:
-        """The private state of a layer at the start of a turn. Raises `TypeError` for a layer that declares none."""
-        if layer < 0:
-            raise TypeError("this middleware has no private state; it declares one by defining init_state()")
-        return PrivateState(self.bound.agent.middleware[layer].init_state())

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
@@ -13,10 +13,15 @@ from handrail.agent.events import Failed, LimitReached, Recovered, RunEnd, RunSt
 from handrail.agent.handing import hand_back
 from handrail.agent.handoffs import Handoff, check_policy
 from handrail.agent.journals import NO_LOG, Log
+from handrail.agent.kernel.blame import blame
+from handrail.agent.kernel.middlewares import Middleware
+from handrail.agent.kernel.requests import Verdict
+from handrail.agent.kernel.states import Channels
 from handrail.agent.limits import DEFAULT_LIMITS, Budget, Limits
 from handrail.agent.loop import converse
 from handrail.agent.reports import Crossing
 from handrail.agent.scopes import Emit, Scope, UnheldIds
+from handrail.agent.stating import begin_with, check_deps
 from handrail.filters import Clock, HandrailError, History, IdSource, Message
 from handrail.filters.messages import Messages
 from handrail.sessions import Session, Usage
@@ -57,6 +62,11 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     usage_by_model: dict[str, Usage]
     steps: int
     run_id: str
+    state: dict[str, Any] = {}
+    """The shared state at the end, by channel, without what is private."""
+    verdict: Verdict | None = None
+    """What a validating layer found of the answer."""
+    finish_reason: str = ""
     recovered: str = ""
     """What a crash had left at the end of the session's file and was cut; empty where nothing was."""
 
@@ -153,10 +163,13 @@ async def execute(
     clock: Clock | None,
     policy: "Policy | None" = None,
     counter: str | None = None,
+    middleware: Sequence[Middleware] = (),
+    state: Mapping[str, Any] | None = None,
     emit: Emit | None = None,
     throttle: Throttle | None = None,
 ) -> RunResult:
     """One run, whatever door it came through. A session given by its path is closed at the end."""
+    graph = graph.layered(middleware)
     own = Session(session) if session is not None and not isinstance(session, Session) else None
     kept = own if own is not None else session if isinstance(session, Session) else None
     try:
@@ -173,15 +186,18 @@ async def execute(
         run.crowded, run.throttle = throttle or NOBODY_LISTENS
         run.policy, run.counter = policy, counter
         first = _first(graph, kept, start)
+        if first.requires:
+            check_deps(first, deps)
         if kept is not None and kept.torn is not None:
             run.recovered = str(kept.torn)
             if emit is not None:
                 emit(Recovered(run.id, top_path(first.name), run.recovered))
         if kept is None:
-            return await _conduct(run, Scope(source, run.id, {}, emit, deps), first, input)
+            return await _conduct(run, Scope(source, run.id, {}, emit, deps), first, input, state)
         with kept.in_use():
             scope = Scope(source, run.id, kept.views, emit, deps)
-            return await _conduct(run, scope, first, input)
+            scope.channels, scope.privates = Channels(kept.state), kept.private_states
+            return await _conduct(run, scope, first, input, state)
     finally:
         if own is not None:
             own.close()
@@ -198,13 +214,17 @@ def _first(graph: "Graph", session: Session | None, start: str) -> "Bound":
     return graph.agents[active]
 
 
-async def _conduct(run: Run, scope: Scope, first: "Bound", input: Input) -> RunResult:
+async def _conduct(
+    run: Run, scope: Scope, first: "Bound", input: Input, state: Mapping[str, Any] | None = None
+) -> RunResult:
     emit = run.emit
     path = top_path(first.name)
     scope.deps[path] = scope.deps[""]
     if emit is not None:
         emit(RunStart(run.id, path, first.name))
     try:
+        if state is not None:
+            begin_with(run, scope, path, state)
         entered = entering(run, scope, path, input)
         result, last = await converse(run, scope, first, entered)
         await hand_back(last)
@@ -229,6 +249,9 @@ async def _conduct(run: Run, scope: Scope, first: "Bound", input: Input) -> RunR
         steps=run.steps,
         run_id=run.id,
         recovered=run.recovered,
+        state=scope.channels.public(run.graph.channels) if run.graph.channels else {},
+        verdict=result.verdict,
+        finish_reason=result.finish_reason,
     )
 
 
@@ -236,6 +259,9 @@ def _fail(run: Run, scope: Scope, first: "Bound", error: BaseException) -> None:
     # The last agent to have control in the outermost scope: what it holds can be continued.
     name = run.way[-1] if run.way else first.name
     view = scope.views.get(top_path(name))
+    hook = blame(error, [layer for bound in run.graph.agents.values() for layer in bound.layers])
+    if hook is not None:
+        error.add_note(f"it came through {hook}")
     if isinstance(error, HandrailError):
         error.agent = name
         error.messages = view.history if view is not None else History()

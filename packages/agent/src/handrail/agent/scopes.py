@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
 from handrail.agent.events import LIFECYCLE, Event
+from handrail.agent.kernel.states import Channels
 from handrail.filters import IdSource, View
 from handrail.sessions import Usage
 from handrail.sessions.paths import top_path
@@ -14,7 +15,8 @@ Forward: TypeAlias = Literal["all", "lifecycle", "none"]
 
 class Scope:
     """The views of the agents of one level, by agent path, with what holds for all of them: where their ids come from,
-    who hears them, what they cost, each one's deps, and whether they may only read.
+    who hears them, what they cost, each one's deps, whether they may only read, their shared state (`channels`) and the
+    private states that live on (`privates`, by agent path and layer).
 
     The outermost scope's views belong to the session; those of a sub-agent's call end with it.
     """
@@ -22,11 +24,13 @@ class Scope:
     __slots__ = (
         "after",
         "before",
+        "channels",
         "deps",
         "depth",
         "emit",
         "ids",
         "outer",
+        "privates",
         "read_only",
         "run_id",
         "usage",
@@ -42,6 +46,8 @@ class Scope:
         self.emit = emit
         self.before = self.after = ""
         self.outer: Scope | None = None
+        self.channels = Channels()
+        self.privates: dict[tuple[str, str], dict[str, Any]] = {}
         self.depth = 0
         self.usage = Usage()
         self.read_only = False

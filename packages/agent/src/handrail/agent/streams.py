@@ -3,28 +3,30 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any, Generic, TypeVar
 
 from handrail.agent.errors import RunError
 from handrail.agent.events import Event
-from handrail.agent.runs import RunResult
 from handrail.agent.threads import ended
 
+ResultT = TypeVar("ResultT")
 
-class Stream:
+
+class Stream(Generic[ResultT]):
     """A run that is heard as it goes. Use it with `async with`, and iterate over its events."""
 
     LEAD = 1000
     """How many events a run may be ahead of its listener before it waits."""
 
-    def __init__(self, begin: Callable[..., Awaitable[RunResult]]) -> None:
+    def __init__(self, begin: Callable[..., Awaitable[ResultT]]) -> None:
         self._begin = begin
         self._events: deque[Event] = deque()
         self._heard: asyncio.Future[None] | None = None
         self._room: asyncio.Future[None] | None = None
-        self._task: asyncio.Task[RunResult] | None = None
+        self._task: asyncio.Task[ResultT] | None = None
 
     @property
-    def result(self) -> RunResult:
+    def result(self) -> ResultT:
         """The run's result, once its events have ended. Raises what the run raised, or `RunError` before the end."""
         if self._task is None or not self._task.done():
             raise RunError("the run has not ended yet; its result is there when its events have ended")
@@ -32,7 +34,7 @@ class Stream:
             raise RunError("the run was cancelled before it ended, so it has no result")
         return self._task.result()
 
-    async def __aenter__(self) -> "Stream":
+    async def __aenter__(self) -> "Stream[ResultT]":
         if self._task is not None:
             raise RunError("a stream is one run; call stream() again for another")
         self._task = asyncio.ensure_future(self._begin(self._emit, (self._is_crowded, self._wait_for_room)))
@@ -92,7 +94,7 @@ class Stream:
             await self._room
             self._room = None
 
-    def _wake(self, _: "asyncio.Task[RunResult]") -> None:
+    def _wake(self, _: "asyncio.Task[Any]") -> None:
         if self._heard is not None:
             _resolve(self._heard)
 

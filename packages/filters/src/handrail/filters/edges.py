@@ -67,9 +67,25 @@ def _same(given: Message | None, crossed: Message) -> bool:
     return given is crossed or (given is not None and given == crossed)
 
 
-def edge_history(view: History, call_id: str | None = None, *, kind: Literal["handoff", "subagent"]) -> Edge:
+def edge_history(
+    view: History,
+    call_id: str | None = None,
+    *,
+    kind: Literal["handoff", "subagent"],
+    without: frozenset[str] = frozenset(),
+) -> Edge:
     """What the boundary is given: the view without transfer calls and their results, and without messages left empty
-    by that; for a sub-agent also without any call or result of the message that holds `call_id`."""
+    by that; for a sub-agent also without any call or result of the message that holds `call_id`. The messages with the
+    ids `without` (rejected answers, and what was said to them) are left out."""
+    edge = _edge_history(view, call_id, kind)
+    if not without:
+        return edge
+    gone = {place: None for each in without if (place := view.position(each)) is not None}
+    kept = History([message for message in edge.messages if message.id not in without])
+    return Edge(view, kept, {**edge.altered, **gone})
+
+
+def _edge_history(view: History, call_id: str | None, kind: Literal["handoff", "subagent"]) -> Edge:
     caller = _caller(view, call_id) if kind == "subagent" and call_id is not None else None
     if caller is None:
         messages, altered = view.without_transfers()

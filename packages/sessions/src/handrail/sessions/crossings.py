@@ -22,6 +22,7 @@ from handrail.sessions.records import (
     HandoffRecord,
     MessageRecord,
     ModelCallRecord,
+    StateRecord,
     SubagentRecord,
     ToolCallRecord,
     ToolResultRecord,
@@ -41,7 +42,7 @@ Kind: TypeAlias = Literal["handoff", "subagent", "return"]
 
 
 # What concerns no view; most lines of a run's journal are one of these.
-_QUIET = frozenset({ModelCallRecord, ToolCallRecord, TurnRecord, AgentRecord})
+_QUIET = frozenset({ModelCallRecord, ToolCallRecord, TurnRecord, AgentRecord, StateRecord})
 
 
 class Boundary(msgspec.Struct, frozen=True):

@@ -90,11 +90,13 @@ class AgentRecord(Record, frozen=True, kw_only=True, tag="agent"):
 
 
 class MessageRecord(Record, frozen=True, kw_only=True, tag="message"):
-    """A message that was said. `aside` marks one that is in the log but in no view."""
+    """A message that was said. `aside` marks one that is in the log but in no view; `rejects` one that says what was
+    wrong with an answer, by that answer's id: neither of them crosses a boundary, and both leave the view."""
 
     path: str
     message: Message
     aside: bool = False
+    rejects: str | None = None
 
 
 class TurnRecord(Record, frozen=True, kw_only=True, tag="turn"):
@@ -120,6 +122,16 @@ class ViewRecord(Record, frozen=True, kw_only=True, tag="view"):
     replaced: tuple[Message, ...] = ()
     inserted: tuple[tuple[str, Message], ...] = ()
     reason: str = ""
+
+
+class StateRecord(Record, frozen=True, kw_only=True, tag="state"):
+    """What was written into the state: the channels of the shared state that changed, with their new values, or, with a
+    `layer`, the private state of that middleware at the turn's end. One of scope `session` lives on."""
+
+    path: str
+    layer: str = ""
+    scope: Literal["turn", "session"] = "turn"
+    values: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 class ModelCallRecord(Record, frozen=True, kw_only=True, tag="model_call"):
@@ -241,6 +253,7 @@ Known: TypeAlias = (
     | MessageRecord
     | TurnRecord
     | ViewRecord
+    | StateRecord
     | ModelCallRecord
     | ToolCallRecord
     | ToolResultRecord

@@ -6,7 +6,9 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
 
 from handrail.filters.histories import History
 from handrail.filters.messages import Message
@@ -24,6 +26,7 @@ from handrail.sessions.records import (
     MessageRecord,
     ModelCallRecord,
     SessionRecord,
+    StateRecord,
     ToolResultRecord,
     TurnRecord,
     Usage,
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # What says something of the session as a whole; most records do not.
-_NOTED = frozenset({HandoffRecord, ModelCallRecord, AgentRecord, SessionRecord, TurnRecord})
+_NOTED = frozenset({HandoffRecord, ModelCallRecord, AgentRecord, SessionRecord, TurnRecord, StateRecord})
 
 
 class Session:
@@ -153,6 +156,17 @@ class Session:
         return self._state.usage
 
     @property
+    def state(self) -> dict[str, Any]:
+        """The shared state of the conversation, by channel."""
+        return dict(self._state.state)
+
+    @property
+    def private_states(self) -> dict[tuple[str, str], dict[str, Any]]:
+        """The private states of middleware that live on, by agent path and middleware. Whoever appends records keeps
+        them up to date."""
+        return self._state.privates
+
+    @property
     def about(self) -> SessionRecord | None:
         """What is known of the session as a whole, such as the format it was imported from."""
         return self._state.about
@@ -260,6 +274,8 @@ class _Loaded:
         self.usage = Usage()
         self.about: SessionRecord | None = None
         self.active: str | None = None
+        self.state: dict[str, Any] = {}
+        self.privates: dict[tuple[str, str], dict[str, Any]] = {}
         self.head = reading.head if reading is not None else ZEROS
         self.torn = reading.torn if reading is not None else None
         self.views = self._read(reading) if reading is not None else {}
@@ -289,5 +305,11 @@ class _Loaded:
                 self.agents[record.name] = record
             case SessionRecord():
                 self.about = record
+            case StateRecord(path=path) if is_top(path):
+                values = msgspec.json.decode(record.values)
+                if record.layer and record.scope == "session":
+                    self.privates[path, record.layer] = values
+                elif not record.layer:
+                    self.state.update(values)
             case _:
                 pass

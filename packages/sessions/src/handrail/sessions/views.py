@@ -56,15 +56,23 @@ class Views:
         """What the boundary of this record is given, before the record is taken in: for a handoff with the results so
         far, for a sub-agent up to the message that made the call."""
         if type(record) is HandoffRecord:
-            return edge_history(self.history(record.path), record.call_id, kind="handoff")
+            rejected = self._rejected(record.path)
+            return edge_history(self.history(record.path), record.call_id, kind="handoff", without=rejected)
         track = self._tracks.get(record.path)
-        return edge_history(track.history if track is not None else self._empty(), record.call_id, kind="subagent")
+        history = track.history if track is not None else self._empty()
+        return edge_history(history, record.call_id, kind="subagent", without=self._rejected(record.path))
+
+    def _rejected(self, path: str) -> frozenset[str]:
+        track = self._tracks.get(path)
+        return track.rejected if track is not None else frozenset()
 
     def take(self, record: Writable) -> None:
         """Take in one record. Raises `ValueError` where it names what the view does not hold."""
         if isinstance(record, MessageRecord):
             if not record.aside:
                 self._track(record.path).say(record.message)
+                if record.rejects is not None:
+                    self._track(record.path).rejected |= {record.rejects, record.message.id}
         elif isinstance(record, ToolResultRecord):
             self._track(record.path).answer(record.message)
         elif isinstance(record, HandoffRecord) or (isinstance(record, SubagentRecord) and record.event == "start"):
@@ -125,10 +133,11 @@ def history_of(views: Mapping[str, View], agent: str | None) -> History:
 class _Track:
     """One view, and the response whose calls are being answered."""
 
-    __slots__ = ("_calls", "_history", "_results", "_said", "_shown", "_waiting", "removed")
+    __slots__ = ("_calls", "_history", "_results", "_said", "_shown", "_waiting", "rejected", "removed")
 
     def __init__(self, history: History) -> None:
         self.removed: frozenset[str] = frozenset()
+        self.rejected: frozenset[str] = frozenset()
         self._history = history
         self._calls: tuple[ToolCall, ...] = ()
         self._said: list[Message] = []
@@ -210,6 +219,11 @@ class _Track:
         self.settle()
         self._history = empty.extend(_edited(self.history, record))
         self.removed |= frozenset(record.removed) - {message.id for _, message in record.inserted}
+        self.rejected -= self.removed
+        last = self._history[-1] if len(self._history) else None
+        if last is not None and last.role == "assistant" and (calls := last.tool_calls):
+            # An edit beside an answer whose calls are still being answered.
+            self._open(calls)
 
 
 def _edited(history: Iterable[Message], record: ViewRecord) -> Iterator[Message]:

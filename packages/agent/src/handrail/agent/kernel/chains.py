@@ -11,14 +11,13 @@ from handrail.agent.kernel.requests import Request
 
 RequestT = TypeVar("RequestT", bound=Request)
 ResponseT = TypeVar("ResponseT")
+T = TypeVar("T")
 _set = msgspec.structs.force_setattr
-Call: TypeAlias = Callable[[RequestT], Awaitable[ResponseT]]
-Around: TypeAlias = Callable[[RequestT, Call[RequestT, ResponseT]], Awaitable[ResponseT]]
+Call: TypeAlias = Callable[[T], Awaitable[ResponseT]]
+Around: TypeAlias = Callable[[T, Call[T, ResponseT]], Awaitable[ResponseT]]
 
 
-def chain(
-    layers: Sequence[Around[RequestT, ResponseT]], terminal: Call[RequestT, ResponseT]
-) -> Call[RequestT, ResponseT]:
+def chain(layers: Sequence[Around[T, ResponseT]], terminal: Call[T, ResponseT]) -> Call[T, ResponseT]:
     """The terminal with the layers around it."""
     call = terminal
     for layer in reversed(layers):
@@ -26,16 +25,21 @@ def chain(
     return call
 
 
-def link(layer: Around[RequestT, ResponseT], call_next: Call[RequestT, ResponseT]) -> Call[RequestT, ResponseT]:
+def link(layer: Around[T, ResponseT], call_next: Call[T, ResponseT]) -> Call[T, ResponseT]:
     """One layer around the next call."""
     return lambda request: layer(request, call_next)
 
 
 def compose_hook(
-    middleware: Sequence[Middleware], hook: str, terminal: Call[RequestT, ResponseT]
+    middleware: Sequence[Middleware],
+    hook: str,
+    terminal: Call[RequestT, ResponseT],
+    *,
+    without: int = -1,
 ) -> Call[RequestT, ResponseT]:
-    """The chain of one hook: of each middleware that defines it, showing each its own private state and no other's."""
-    layers = [(place, layer) for place, layer in enumerate(middleware) if defines(layer, hook)]
+    """The chain of one hook: of each middleware that defines it, showing each its own private state and no other's.
+    The layer at the place `without` is left out."""
+    layers = [(place, layer) for place, layer in enumerate(middleware) if defines(layer, hook) and place != without]
     stateful = [place for place, layer in layers if defines(layer, "init_state")]
     call = terminal
     for place, layer in reversed(layers):
@@ -54,11 +58,16 @@ def _own_link(
     around: Around[RequestT, ResponseT], call_next: Call[RequestT, ResponseT], place: int
 ) -> Call[RequestT, ResponseT]:
     def call(request: RequestT) -> Awaitable[ResponseT]:
-        own = request.__copy__()  # type: ignore[attr-defined]  # every Struct has it
-        _set(own, "state", request.run.states.get(place) or request.run.private_state(place))
-        return around(own, call_next)
+        return around(with_state(request, place), call_next)
 
     return call
+
+
+def with_state(request: RequestT, place: int) -> RequestT:
+    """The request as the layer at this place sees it: with its own private state."""
+    own: RequestT = request.__copy__()  # type: ignore[attr-defined]  # every Struct has it
+    _set(own, "state", request.run.states.get(place) or request.run.private_state(place))
+    return own
 
 
 def _hidden_link(

@@ -15,7 +15,9 @@ class PrivateState(dict[str, Any]):
 
     __slots__ = ("layer", "reducers")
 
-    def __init__(self, values: Mapping[str, Any] = {}, layer: str = "", reducers: Mapping[str, Reducer] = {}) -> None:  # noqa: B006  # it is only read
+    def __init__(
+        self, values: Mapping[str, Any] = {}, layer: str = "", reducers: Mapping[str, Reducer] = {}
+    ) -> None:  # it is only read
         super().__init__(values)
         self.layer = layer
         self.reducers = reducers

@@ -184,7 +184,7 @@ class Channels:
 
     __slots__ = ("_values",)
 
-    def __init__(self, values: Mapping[str, Any] = {}) -> None:  # noqa: B006  # it is only read
+    def __init__(self, values: Mapping[str, Any] = {}) -> None:  # it is only read
         self._values: dict[str, Any] = dict(values)
 
     def value(self, channel: Declared) -> Any:
@@ -201,6 +201,10 @@ class Channels:
         standing = self.value(channel)
         if channel.how.reducer is not None and standing is not _ABSENT:
             value = channel.how.reducer(copy.deepcopy(standing), value)
+        return self.put(channel, value, owner)
+
+    def put(self, channel: Declared, value: Any, owner: str) -> Any:
+        """Puts a value in the place of what stands, and gives it as the channel's type has it. Raises `StateError`."""
         checked = self._values[channel.name] = checked_value(channel, value, owner)
         return checked
 
@@ -242,7 +246,7 @@ def folded(
 ) -> list[tuple[Declared, Any, str]]:
     """The writes of the calls of one response, in call order, as (channel, value, who wrote it).
 
-    Raises `UnknownChannel`, and `StateConflict` where two calls write a channel that has no reducer and no other policy.
+    Raises `UnknownChannel`, and `StateConflict` where two calls write a channel without a reducer or another policy.
     """
     by: dict[str, list[tuple[str, Any]]] = {}
     ordered: list[tuple[Declared, Any, str]] = []

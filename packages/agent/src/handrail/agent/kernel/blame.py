@@ -1,0 +1,32 @@
+"""Which layer an error came from, read from its traceback, so that no layer costs anything while all goes well."""
+
+from collections.abc import Iterable, Sequence
+from types import CodeType, TracebackType
+
+from handrail.agent.kernel.middlewares import HOOKS, Middleware, defines, layer_name
+
+
+def blame(error: BaseException, layers: Iterable[Middleware]) -> str | None:
+    """The innermost hook of these layers that the error passed through, as `Layer.hook`; None where it passed none."""
+    hooks: dict[CodeType, str] = {}
+    for layer in layers:
+        for hook in HOOKS:
+            code = getattr(getattr(layer, hook), "__code__", None)
+            if code is not None and defines(layer, hook):
+                hooks[code] = f"{layer_name(layer)}.{hook}"
+    found: str | None = None
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None:
+        found = hooks.get(trace.tb_frame.f_code, found)
+        trace = trace.tb_next
+    return found
+
+
+def wrong_return(layers: Sequence[Middleware], agent: str, hook: str, found: object, wanted: str) -> str:
+    """What is wrong where a chain gave something else than its response, naming the layer that gave it: the outermost,
+    or where that only passes on what it was given, one further in."""
+    names = [layer_name(layer) for layer in layers if defines(layer, hook)]
+    if not names:
+        return f"the {hook.removeprefix('around_')} chain of {agent} gave {type(found).__name__}, not a {wanted}"
+    within = f"; what is inside it ({', '.join(names[1:])}) may have given it that" if names[1:] else ""
+    return f"{names[0]}.{hook} of {agent} returned {type(found).__name__}, not a {wanted}{within}"

@@ -1,0 +1,174 @@
+"""The shared and the private state of a run: what is written when, and what goes into the session."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+from handrail.agent.contexts import RunContext
+from handrail.agent.errors import MissingDeps, StateError, UnknownChannel
+from handrail.agent.kernel.middlewares import layer_name
+from handrail.agent.kernel.privates import CallState, PrivateState, fold
+from handrail.agent.kernel.states import Declared, as_json, folded
+from handrail.filters import ToolCall
+from handrail.sessions import StateRecord
+
+if TYPE_CHECKING:
+    from handrail.agent.graphs import Bound
+    from handrail.agent.loop import Turn
+    from handrail.agent.runs import Run
+    from handrail.agent.scopes import Scope
+
+
+def write(turn: "Turn", values: Mapping[str, Any], owner: str) -> None:
+    """Writes channels. Raises `UnknownChannel`, or `StateError` for a value that a channel cannot take."""
+    channels = turn.bound.channels
+    for name in values:
+        if name not in channels:
+            raise UnknownChannel(owner, name, sorted(channels))
+    _write(turn, [(channels[name], value, owner) for name, value in values.items()])
+
+
+def _write(turn: "Turn", writes: Sequence[tuple[Declared, Any, str]]) -> None:
+    changed: dict[str, bytes] = {}
+    for channel, value, owner in writes:
+        now = turn.scope.channels.write(channel, value, owner)
+        if not channel.how.private and turn.run.log.on:
+            changed[channel.name] = as_json(now, owner, channel.name)
+    if changed:
+        turn.run.log.stage(StateRecord(path=turn.path, values=_object(changed)))
+
+
+def _object(values: Mapping[str, bytes]) -> msgspec.Raw:
+    inner = b",".join([msgspec.json.encode(name) + b":" + text for name, text in values.items()])
+    return msgspec.Raw(b"{" + inner + b"}")
+
+
+Contexts: TypeAlias = "Mapping[str, RunContext[Any]]"
+"""By call id, the context of a call that does not see the run's own."""
+NO_CONTEXTS: Contexts = {}
+
+
+def contexts_of(turn: "Turn", calls: Sequence[ToolCall]) -> Contexts:
+    """Where several calls of one response meet layers with private state: each sees it as it stood before the first."""
+    places = turn.bound.tool_states
+    if not places or len(calls) < 2:
+        return NO_CONTEXTS
+    base = {place: turn.context.private_state(place) for place in places}
+    return {
+        call.id: turn.context.for_call(
+            call.id, {**turn.context.states, **{place: CallState(state) for place, state in base.items()}}
+        )
+        for call in calls
+    }
+
+
+def fold_calls(turn: "Turn", calls: Sequence[ToolCall], contexts: Contexts) -> None:
+    """Writes what the calls of one response made of the state, in call order; a call that failed wrote nothing into
+    the shared one. Raises `StateConflict`, `UnknownChannel` or `StateError`."""
+    for place in turn.bound.tool_states if contexts else ():
+        owns = {call.id: contexts[call.id].states[place] for call in calls}
+        mine = {call_id: state for call_id, state in owns.items() if isinstance(state, CallState)}
+        fold(turn.context.private_state(place), mine)
+    writes, turn.writes = turn.writes, {}
+    if writes:
+        names = {call.id: call.name for call in calls}
+        ordered = {call.id: writes[call.id] for call in calls if call.id in writes}
+        _write(turn, folded(ordered, turn.bound.channels, names))
+
+
+def first_state(turn: "Turn", place: int) -> PrivateState:
+    """A layer's private state at the start of a turn, or as the session left it.
+
+    Raises `TypeError` for a layer that declares none, and `StateError` for one that JSON cannot carry.
+    """
+    if place < 0:
+        raise TypeError("this middleware has no private state; it declares one by defining init_state()")
+    layer = turn.bound.layers[place]
+    name = layer_name(layer)
+    kept = turn.scope.privates.get((turn.path, name)) if layer.scope == "session" else None
+    values = layer.init_state() if kept is None else kept
+    if not isinstance(values, dict):
+        raise StateError(name, "init_state", f"gives {type(values).__name__}, not a dict")
+    if kept is None:
+        _carried(name, values)
+    return PrivateState(values, name, layer.reducers)
+
+
+def _carried(name: str, values: Mapping[str, Any]) -> bytes:
+    """A private state as JSON, which must come back as it was. Raises `StateError`."""
+    import json
+
+    try:
+        text = json.dumps(dict(values), ensure_ascii=False, allow_nan=False)
+        if all([type(key) is str for key in values]):
+            return text.encode()
+        problem = "its keys are not all text"
+    except (TypeError, ValueError, RecursionError, UnicodeEncodeError) as error:
+        problem = str(error)
+    wrong = next((key for key, value in values.items() if not _fits(key, value)), "state")
+    raise StateError(name, str(wrong), f"is private state that JSON cannot carry: {problem}")
+
+
+def _fits(key: Any, value: Any) -> bool:
+    import json
+
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return type(key) is str
+
+
+def keep_private(turn: "Turn") -> None:
+    """At the turn's end: private states that live on are kept, and all of them recorded.
+
+    Raises `StateError` for one that JSON cannot carry.
+    """
+    for place, state in turn.context.states.items():
+        layer = turn.bound.layers[place]
+        name = layer_name(layer)
+        text = _carried(name, state)
+        if layer.scope == "session":
+            turn.scope.privates[turn.path, name] = msgspec.json.decode(text)
+        if turn.run.log.on:
+            record = StateRecord(path=turn.path, layer=name, scope=layer.scope, values=msgspec.Raw(text))
+            turn.run.log.stage(record)
+
+
+def begin_with(run: "Run", scope: "Scope", path: str, values: Mapping[str, Any]) -> None:
+    """Writes the state that a run is given. Raises `UnknownChannel` or `StateError`."""
+    channels, owner = run.graph.channels, "the state given to the run"
+    for name, value in values.items():
+        if name not in channels:
+            raise UnknownChannel(owner, name, sorted(channels))
+        known = channels[name]
+        now = scope.channels.put(known, value, owner)
+        if run.log.on and not known.how.private:
+            run.log.stage(StateRecord(path=path, values=_object({name: as_json(now, owner, name)})))
+
+
+def check_deps(bound: "Bound", deps: Any) -> None:
+    """Raises `MissingDeps` where an agent or one of its layers requires what the deps do not hold."""
+    for owner, required in bound.requires:
+        for name, kind in required.items():
+            held = name in deps if isinstance(deps, Mapping) else hasattr(deps, name)
+            if not held:
+                raise MissingDeps(owner, name, "is not there")
+            value = deps[name] if isinstance(deps, Mapping) else getattr(deps, name)
+            if not _is(value, kind):
+                raise MissingDeps(owner, name, f"is {type(value).__name__}, not {getattr(kind, '__name__', kind)}")
+
+
+def _is(value: Any, kind: Any) -> bool:
+    if kind is Any:
+        return True
+    if isinstance(kind, type) and not hasattr(kind, "__args__"):
+        return isinstance(value, kind)
+    from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+    try:
+        TypeAdapter(kind, config=ConfigDict(arbitrary_types_allowed=True)).validate_python(value, strict=True)
+    except ValidationError:
+        return False
+    return True
