@@ -4,6 +4,8 @@ import math
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from handrail.agent import BuildError
 from handrail.agent.models import ToolSpec
@@ -112,6 +114,14 @@ def test_nothing_is_found_among_no_tools_or_by_no_words() -> None:
     assert found("?!", SHOP) == []
 
 
+@given(st.lists(st.text()), st.text())
+def test_whatever_is_written_hits_are_ordered_and_weigh_something(texts: list[str], query: str) -> None:
+    specs = tools(**{f"t{number}": text for number, text in enumerate(texts)})
+    hits = BY_DEFAULT.search(BY_DEFAULT.build(specs), query, 3)
+    assert hits == sorted(hits, key=lambda hit: (-hit.score, hit.name))
+    assert all(hit.score > 0 and hit.matched for hit in hits)
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
@@ -120,6 +130,7 @@ def test_nothing_is_found_among_no_tools_or_by_no_words() -> None:
         ({"name_boost": 0}, "name_boost"),
         ({"stem": "klingon"}, "stem is one of arabic, .*not 'klingon'"),
         ({"synonyms": {"pay": "refund"}}, "synonyms are lists of words"),
+        ({"synonyms": {"pay": [1]}}, "synonyms are lists of words"),
         ({"synonyms": {"pay back": ["refund"]}}, "by one word each"),
     ],
 )

@@ -1,8 +1,15 @@
 """Names and descriptions are split into words that can be compared, in any script."""
 
+import doctest
+from importlib import import_module
+
 import pytest
 
 from handrail.agent.tool_indexes.words import words
+
+
+def test_what_is_documented_is_so() -> None:
+    assert doctest.testmod(import_module("handrail.agent.tool_indexes.words")).failed == 0
 
 
 @pytest.mark.parametrize(
