@@ -242,7 +242,7 @@ async def test_of_several_errors_the_first_in_call_order_is_raised_and_tells_of_
     agent = Agent("X", model=ScriptedModel(every("ok", "ok")), tools=[ok], middleware=[Hook(refuse)])
     with pytest.raises(PermissionError, match="first") as raised:
         await agent.run("go")
-    assert raised.value.__notes__ == ["beside it: LookupError: second", "it came through Hook.around_tool"]
+    assert raised.value.__notes__ == ["beside it: LookupError: second", "raised in Hook.around_tool"]
 
 
 class Stop(BaseException):

@@ -19,6 +19,9 @@ Input: TypeAlias = str | Message | Sequence[Message]
 
 def entering(run: "Run", scope: "Scope", path: str, input: Input) -> Messages:
     """The messages that a run adds to its first agent's view, each with an id, the view made lawful before them."""
+    for other, held in list(scope.views.items()) if run.log.on else ():
+        if held.rejected:
+            _leave_rejected(run, scope, other, held)
     view = scope.views.get(path)
     if view is not None:
         repaired = restore(view.history, "answer")
@@ -39,6 +42,14 @@ def entering(run: "Run", scope: "Scope", path: str, input: Input) -> Messages:
         messages = History([_named(run, scope, message) for message in messages])
     _refuse_silence(messages if len(messages) else scope.views.get(path, View(History())).history)
     return messages
+
+
+def _leave_rejected(run: "Run", scope: "Scope", path: str, view: View) -> None:
+    # A crash cut off the turn at whose end they would have left.
+    kept = restore([message for message in view.history if message.id not in view.rejected], "answer").messages
+    after = History([_named(run, scope, message) for message in kept])
+    run.log.edit(path, view.history, after, "rejected answers of a turn that was cut off")
+    scope.views[path] = View(after, view.removed | view.rejected)
 
 
 def _messages(input: Input) -> Messages:

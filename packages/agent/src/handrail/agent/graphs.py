@@ -154,12 +154,13 @@ class Bound:
 class Graph:
     """The agents reachable from a root, by name."""
 
-    __slots__ = ("_layered", "agents", "channels", "descriptors", "root")
+    __slots__ = ("_layered", "agents", "channels", "descriptors", "requires", "root")
 
     def __init__(self, root: str, agents: Mapping[str, Bound]) -> None:
         self.root = root
         self.agents = agents
         self.channels = together([bound.channels for bound in agents.values()])
+        self.requires = any([bound.requires for bound in agents.values()])
         self._layered: tuple[tuple[Middleware, ...], Graph] | None = None
         seals = [edge.filter for bound in agents.values() for edge in bound.handoffs.values()]
         seals += [

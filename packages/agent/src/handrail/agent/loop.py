@@ -299,14 +299,16 @@ class Turn:
         run, context, emit, stepped = self.run, self.context, self.emit, self.bound.step
         jump, self.jump = self.jump, None
         while True:
-            self.refuse_swallowed_cancel()
+            if self.task is not None and self.task.cancelling() > self.cancels:
+                self.refuse_swallowed_cancel()
             self.answer, self.asked = None, False
             if jump != "tools":
                 context.step += 1
                 if emit is not None:
                     self.tell(StepStart, context.step)
                 if stepped is None:
-                    await self.ask()
+                    self.count_step()
+                    self.answer = self.last_answer = await ask(self)
                     jump = None
                 else:
                     jump = await stepped(self)
@@ -334,10 +336,14 @@ class Turn:
 
     async def ask(self) -> None:
         """The innermost part of a step: the model is asked, through the chat chain."""
+        self.count_step()
+        self.answer = self.last_answer = await ask(self)
+
+    def count_step(self) -> None:
+        """A model call is about to be made. Raises `LimitExceeded` before it."""
         self.budget.take_step()
         self.run.steps += 1
         self.asked = True
-        self.answer = self.last_answer = await ask(self)
 
     def refuse_swallowed_cancel(self) -> None:
         """A cancel that a layer or tool kept to itself still ends the run. Raises `CancelSwallowed`."""

@@ -21,7 +21,7 @@ from handrail.agent.limits import DEFAULT_LIMITS, Budget, Limits
 from handrail.agent.loop import converse
 from handrail.agent.reports import Crossing
 from handrail.agent.scopes import Emit, Scope, UnheldIds
-from handrail.agent.stating import begin_with, check_deps
+from handrail.agent.stating import begin_with, check_reachable
 from handrail.filters import Clock, HandrailError, History, IdSource, Message
 from handrail.filters.messages import Messages
 from handrail.sessions import Session, Usage
@@ -186,8 +186,8 @@ async def execute(
         run.crowded, run.throttle = throttle or NOBODY_LISTENS
         run.policy, run.counter = policy, counter
         first = _first(graph, kept, start)
-        if first.requires:
-            check_deps(first, deps)
+        if graph.requires:
+            check_reachable(graph, first, deps)
         if kept is not None and kept.torn is not None:
             run.recovered = str(kept.torn)
             if emit is not None:
@@ -261,7 +261,7 @@ def _fail(run: Run, scope: Scope, first: "Bound", error: BaseException) -> None:
     view = scope.views.get(top_path(name))
     hook = blame(error, [layer for bound in run.graph.agents.values() for layer in bound.layers])
     if hook is not None:
-        error.add_note(f"it came through {hook}")
+        error.add_note(f"raised in {hook}")
     if isinstance(error, HandrailError):
         error.agent = name
         error.messages = view.history if view is not None else History()

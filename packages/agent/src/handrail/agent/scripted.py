@@ -116,6 +116,10 @@ def as_response(answer: Any) -> ChatResponse:
     """A whole response from what a function answered. Raises `InvalidAnswer`."""
     if isinstance(answer, ChatResponse):
         return answer
+    if type(answer) is str:
+        return ChatResponse(assistant(answer))
+    if type(answer) is Message and answer.role == "assistant":
+        return ChatResponse(answer, finish_reason="tool_calls" if answer.tool_calls else "stop")
     several = isinstance(answer, list | tuple) and all(isinstance(part, str | Part) for part in answer)
     if several or isinstance(answer, str | ToolCall | Text):
         answer = assistant(answer)

@@ -14,7 +14,7 @@ from handrail.filters import ToolCall
 from handrail.sessions import StateRecord
 
 if TYPE_CHECKING:
-    from handrail.agent.graphs import Bound
+    from handrail.agent.graphs import Bound, Graph
     from handrail.agent.loop import Turn
     from handrail.agent.runs import Run
     from handrail.agent.scopes import Scope
@@ -90,9 +90,20 @@ def first_state(turn: "Turn", place: int) -> PrivateState:
     values = layer.init_state() if kept is None else kept
     if not isinstance(values, dict):
         raise StateError(name, "init_state", f"gives {type(values).__name__}, not a dict")
-    if kept is None:
+    if kept is None and not _is_plain(values):
         _carried(name, values)
     return PrivateState(values, name, layer.reducers)
+
+
+_PLAIN = frozenset({str, int, bool, type(None)})
+
+
+def _is_plain(values: Mapping[str, Any]) -> bool:
+    # What needs no trial: JSON carries it.
+    for key, value in values.items():
+        if type(key) is not str or type(value) not in _PLAIN:
+            return False
+    return True
 
 
 def _carried(name: str, values: Mapping[str, Any]) -> bytes:
@@ -127,6 +138,8 @@ def keep_private(turn: "Turn") -> None:
     """
     for place, state in turn.context.states.items():
         layer = turn.bound.layers[place]
+        if layer.scope == "turn" and not turn.run.log.on and _is_plain(state):
+            continue
         name = layer_name(layer)
         text = _carried(name, state)
         if layer.scope == "session":
@@ -146,6 +159,23 @@ def begin_with(run: "Run", scope: "Scope", path: str, values: Mapping[str, Any])
         now = scope.channels.put(known, value, owner)
         if run.log.on and not known.how.private:
             run.log.stage(StateRecord(path=path, values=_object({name: as_json(now, owner, name)})))
+
+
+def check_reachable(graph: "Graph", first: "Bound", deps: Any) -> None:
+    """Checks the deps of a run for every agent that gets them: those reached without a `deps` function of their own.
+
+    Raises `MissingDeps`.
+    """
+    seen, waiting = {first.name}, [first]
+    while waiting:
+        bound = waiting.pop()
+        check_deps(bound, deps)
+        given = [bound.targets[name] for name, edge in bound.handoffs.items() if edge.deps is None]
+        given += [tool.child.name for tool in bound.tools.values() if hasattr(tool, "child") and tool.deps is None]
+        for name in given:
+            if name not in seen:
+                seen.add(name)
+                waiting.append(graph.agents[name])
 
 
 def check_deps(bound: "Bound", deps: Any) -> None:

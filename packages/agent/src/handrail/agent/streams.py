@@ -52,9 +52,13 @@ class Stream(Generic[ResultT]):
             task.exception()  # taken note of: it was raised to whoever listened to the end
 
     async def __aiter__(self) -> AsyncGenerator[Event, None]:
+        events, few = self._events, self.LEAD // 2
+        take = events.popleft
         while await self._more():
-            while self._events:
-                yield self._taken()
+            while events:
+                if self._room is not None and len(events) <= few:
+                    _resolve(self._room)
+                yield take()
 
     async def __anext__(self) -> Event:
         if not await self._more():

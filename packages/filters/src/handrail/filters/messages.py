@@ -244,6 +244,10 @@ class Message(Value, frozen=True, dict=True, omit_defaults=True, repr_omit_defau
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The tool calls, in order."""
+        content = self.content
+        if len(content) == 1:
+            only = content[0]
+            return (only,) if type(only) is ToolCall else ()
         return tuple([part for part in self.content if type(part) is ToolCall])
 
     def replace(self, **changes: Any) -> "Message":
@@ -333,6 +337,8 @@ def user(content: str | Part | Iterable[Part | str], **fields: Any) -> Message:
 
 def assistant(*content: str | Part | Iterable[Part | str], **fields: Any) -> Message:
     """What an agent said: text, tool calls and other parts, in order. `fields` are those of `Message`."""
+    if len(content) == 1:
+        return Message("assistant", _parts(content[0]), **fields)
     return Message("assistant", tuple([part for item in content for part in _parts(item)]), **fields)
 
 

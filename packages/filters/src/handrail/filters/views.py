@@ -8,10 +8,12 @@ from handrail.filters.repairs import restore
 
 
 class View(msgspec.Struct, frozen=True):
-    """One agent's messages. `removed` are the ids of messages that it held once and holds no more."""
+    """One agent's messages. `removed` are the ids of messages that it held once and holds no more, `rejected` of answers
+    that were rejected, and of what was said to them, in a turn that was cut off before they left."""
 
     history: History
     removed: frozenset[str] = frozenset()
+    rejected: frozenset[str] = frozenset()
 
     def held(self, message_id: str) -> bool:
         """Whether a message with this id stands in the view, or ever did."""

@@ -41,7 +41,7 @@ class Views:
 
     def now(self) -> dict[str, View]:
         """Each view as it stands, by path."""
-        return {path: View(track.now(), track.removed) for path, track in self._tracks.items()}
+        return {path: View(track.now(), track.removed, track.rejected) for path, track in self._tracks.items()}
 
     def histories(self) -> Iterable[History]:
         """What stands in each view, without the results of a response that is still being answered."""

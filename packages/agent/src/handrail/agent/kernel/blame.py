@@ -6,8 +6,13 @@ from types import CodeType, TracebackType
 from handrail.agent.kernel.middlewares import HOOKS, Middleware, defines, layer_name
 
 
+_INSIDE = frozenset(
+    [f"handrail.agent.{room}" for room in ("asking", "calling", "crossing", "graphs", "kernel.lowering", "loop")]
+)
+
+
 def blame(error: BaseException, layers: Iterable[Middleware]) -> str | None:
-    """The innermost hook of these layers that the error passed through, as `Layer.hook`; None where it passed none."""
+    """The hook of these layers that raised the error, as `Layer.hook`; None where it came from elsewhere."""
     hooks: dict[CodeType, str] = {}
     for layer in layers:
         for hook in HOOKS:
@@ -17,7 +22,12 @@ def blame(error: BaseException, layers: Iterable[Middleware]) -> str | None:
     found: str | None = None
     trace: TracebackType | None = error.__traceback__
     while trace is not None:
-        found = hooks.get(trace.tb_frame.f_code, found)
+        frame = trace.tb_frame
+        if frame.f_code in hooks:
+            found = hooks[frame.f_code]
+        elif frame.f_globals.get("__name__") in _INSIDE:
+            # The hook called on, and what it called on to raised.
+            found = None
         trace = trace.tb_next
     return found
 
