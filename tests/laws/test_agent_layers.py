@@ -15,7 +15,7 @@ class Passing(Middleware):
     """Passes on every request and every response, as they are or as equal copies, with or without a look."""
 
     def __init__(self, name: str, copying: bool, looking: bool) -> None:
-        self.name = name  # type: ignore[misc]  # a layer may have a name of its own
+        self.name = name
         self.copying = copying
         self.looking = looking
 

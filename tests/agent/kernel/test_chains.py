@@ -81,7 +81,7 @@ class Watch(Middleware):
     """Notes every hook on the way in and out."""
 
     def __init__(self, name: str, order: list[str]) -> None:
-        self.name = name  # type: ignore[misc]  # a layer may have a name of its own
+        self.name = name
         self.order = order
 
     async def _watch(self, hook: str, request: Any, call_next: Any) -> Any:

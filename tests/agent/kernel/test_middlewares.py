@@ -97,7 +97,7 @@ class Counting(Middleware):
     """Counts its own calls of a turn, over all its hooks."""
 
     def __init__(self, name: str, seen: list[Any]) -> None:
-        self.name = name  # type: ignore[misc]  # a layer may have a name of its own
+        self.name = name
         self.seen = seen
 
     def init_state(self) -> dict[str, Any]:

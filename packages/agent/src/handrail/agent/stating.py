@@ -10,6 +10,7 @@ from handrail.agent.errors import MissingDeps, StateError, UnknownChannel
 from handrail.agent.kernel.middlewares import layer_name
 from handrail.agent.kernel.privates import CallState, PrivateState, fold
 from handrail.agent.kernel.states import Declared, as_json, folded
+from handrail.agent.subagents import AgentTool
 from handrail.filters import ToolCall
 from handrail.sessions import StateRecord
 
@@ -100,10 +101,7 @@ _PLAIN = frozenset({str, int, bool, type(None)})
 
 def _is_plain(values: Mapping[str, Any]) -> bool:
     # What needs no trial: JSON carries it.
-    for key, value in values.items():
-        if type(key) is not str or type(value) not in _PLAIN:
-            return False
-    return True
+    return all([type(key) is str and type(value) in _PLAIN for key, value in values.items()])
 
 
 def _carried(name: str, values: Mapping[str, Any]) -> bytes:
@@ -171,7 +169,7 @@ def check_reachable(graph: "Graph", first: "Bound", deps: Any) -> None:
         bound = waiting.pop()
         check_deps(bound, deps)
         given = [bound.targets[name] for name, edge in bound.handoffs.items() if edge.deps is None]
-        given += [tool.child.name for tool in bound.tools.values() if hasattr(tool, "child") and tool.deps is None]
+        given += [tool.child.name for tool in bound.tools.values() if isinstance(tool, AgentTool) and tool.deps is None]
         for name in given:
             if name not in seen:
                 seen.add(name)

@@ -8,8 +8,8 @@ from handrail.filters.repairs import restore
 
 
 class View(msgspec.Struct, frozen=True):
-    """One agent's messages. `removed` are the ids of messages that it held once and holds no more, `rejected` of answers
-    that were rejected, and of what was said to them, in a turn that was cut off before they left."""
+    """One agent's messages. `removed` are the ids of messages that it held once and holds no more, `rejected` those of
+    rejected answers, and of what was said to them, in a turn that was cut off before they left."""
 
     history: History
     removed: frozenset[str] = frozenset()

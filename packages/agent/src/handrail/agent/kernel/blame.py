@@ -5,7 +5,6 @@ from types import CodeType, TracebackType
 
 from handrail.agent.kernel.middlewares import HOOKS, Middleware, defines, layer_name
 
-
 _INSIDE = frozenset(
     [f"handrail.agent.{room}" for room in ("asking", "calling", "crossing", "graphs", "kernel.lowering", "loop")]
 )

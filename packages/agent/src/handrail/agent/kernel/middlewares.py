@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from handrail.agent.errors import BuildError, NameClash
 from handrail.agent.kernel.jumps import TARGETS, Jump, Target
@@ -46,25 +46,25 @@ class Middleware:
     kept in `request.state`, which a class that wants it declares by defining `init_state`.
     """
 
-    name: ClassVar[str] = ""
+    name: str = ""
     """What the layer is called in `describe()` and in errors; the class's name where it is empty."""
-    jumps: ClassVar[Mapping[str, Sequence[Target]]] = {}
+    jumps: Mapping[str, Sequence[Target]] = {}
     """Where each state hook may jump to, by the hook's name."""
-    outside: ClassVar[Sequence[str]] = ()
+    outside: Sequence[str] = ()
     """The names of layers that this one must stand before, where they are in the same list."""
-    inside: ClassVar[Sequence[str]] = ()
+    inside: Sequence[str] = ()
     """The names of layers that this one must stand after, where they are in the same list."""
-    scope: ClassVar[Literal["turn", "session"]] = "turn"
+    scope: Literal["turn", "session"] = "turn"
     """How long the private state lives."""
-    reducers: ClassVar[Mapping[str, Reducer]] = {}
+    reducers: Mapping[str, Reducer] = {}
     """What folds the writes of calls that run side by side into a key of the private state, by key."""
-    channels: ClassVar[Any] = None
+    channels: Any = None
     """The shared state that the layer declares: a TypedDict or a pydantic model."""
-    requires: ClassVar[Mapping[str, Any]] = {}
+    requires: Mapping[str, Any] = {}
     """What the deps of a run must hold, by name, and of which type."""
-    tools: "ClassVar[Sequence[Tool]]" = ()
+    tools: "Sequence[Tool]" = ()
     """Tools that the layer brings to its agent."""
-    instructions: ClassVar[str] = ""
+    instructions: str = ""
     """Instructions that the layer brings to its agent, as a block of the layer's name."""
 
     def init_state(self) -> dict[str, Any]:
