@@ -48,14 +48,14 @@ class ToolSearch(Middleware):
         suffix: bool | str = False,
         name: str = "ToolSearch",
     ) -> None:
-        self.name = name  # type: ignore[misc]  # several may stand in one list
+        self.name = name
         self._strict = strict
         self._finder = Finder(name, index, max_results)
         self._tool = _search_tool(tool_name, self._finder.index.hint, name)
         self._choice = Choice(name, self._tool, tools, always, deny)
-        self.tools = (self._tool,)  # type: ignore[misc]  # what follows differs from instance to instance
-        self.instructions = suffix if isinstance(suffix, str) else _SUFFIX.format(name=tool_name) if suffix else ""  # type: ignore[misc]
-        self.reducers = {"found": _appended if accumulate else _latest}  # type: ignore[misc]
+        self.tools = (self._tool,)
+        self.instructions = suffix if isinstance(suffix, str) else _SUFFIX.format(name=tool_name) if suffix else ""
+        self.reducers = {"found": _appended if accumulate else _latest}
 
     def init_state(self) -> dict[str, Any]:
         """The names that were found, in order, and the mark of the tools that were offered last."""
