@@ -9,7 +9,7 @@ from benchmarks.measuring import alternate, clocked
 from benchmarks.rows import Result, Scale, Target, row
 from benchmarks.subjects import our_run, typed_run
 from handrail import agent
-from handrail.agent.kernel import CallChat, CallTool, ChatRequest, Middleware, ToolRequest, ToolResponse
+from handrail.agent.kernel import CallChat, CallTool, ChatRequest, Middleware, State, ToolRequest, ToolResponse
 
 STEPS = 100
 LAYERS = 10
@@ -34,6 +34,16 @@ class Counting(Middleware):
         return await call_next(request)
 
 
+class Before(Middleware):
+    async def before_model(self, state: State, run: agent.RunContext[Any]) -> None:
+        return None
+
+
+class After(Middleware):
+    async def after_model(self, state: State, run: agent.RunContext[Any]) -> None:
+        return None
+
+
 class TypedCounting:
     async def __call__(self, request: typed.ChatRequest, call_next: typed.Chat) -> typed.Answer:
         state = request.states.get(self)
@@ -47,6 +57,8 @@ KINDS = (
     ("a layer around the model call", PassChat, lambda: typed.passing, 0.3),
     ("a layer around the tool call", PassTool, lambda: typed.passing, 0.3),
     ("a layer with private state", Counting, TypedCounting, 0.5),
+    ("a state hook before the model", Before, lambda: typed.passing, 0.4),
+    ("a state hook after the model", After, lambda: typed.passing, 0.4),
 )
 
 
