@@ -52,7 +52,7 @@ records: st.SearchStrategy[AnyRecord] = st.one_of(
     st.builds(ModelCallRecord, path=text, step=st.integers(0, 99), usage=usages, error=st.none() | text),
     st.builds(ViewRecord, path=text, removed=st.lists(text, max_size=2).map(tuple), reason=text),
     st.builds(HandoffRecord, **edges),
-    st.builds(SubagentRecord, event=st.sampled_from(["start", "end"]), answer=text, **edges),
+    st.builds(SubagentRecord, event=st.sampled_from(["start", "end"]), part=st.integers(0, 3), answer=text, **edges),
     unknown,
 )
 

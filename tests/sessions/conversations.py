@@ -143,18 +143,27 @@ class Conversation:
         """A sub-agent is asked, says one thing, and answers."""
         asked = call(child, call_id=f"s{self.count}", input=input)
         self.say(caller, assistant(asked, agent=caller))
+        self._start(caller, child, asked, filter, input)
+        self._end(caller, child, asked, answer)
+        self._answer(caller, asked, answer)
+
+    def ask_all(self, caller: str, filter: Filter, input: str, **answers: str) -> None:
+        """One call asks several sub-agents side by side; what they answer makes its result."""
+        asked = call("fan_out", call_id=f"s{self.count}", input=input)
+        self.say(caller, assistant(asked, agent=caller))
+        parts = list(enumerate(answers.items(), 1))
+        for part, (child, _) in parts:
+            self._start(caller, child, asked, filter, input, part)
+        for part, (child, answer) in reversed(parts):
+            self._end(caller, child, asked, answer, part)
+        self._answer(caller, asked, " | ".join(answers.values()))
+
+    def _start(self, caller: str, child: str, asked: ToolCall, filter: Filter, input: str, part: int = 0) -> None:
         view = self.history(caller)
         edge = edge_history(view, asked.id, kind="subagent")
         notes, sealed = (Note("input", input),), seal(filter)
-        seed = sealed.hand_over(edge.messages, notes, edge.view, asked_by=f"{caller}\0{asked.id}")
-        path = f"{caller}/{child}@{asked.id}"
-        same: dict[str, Any] = {
-            "path": caller,
-            "source": caller,
-            "target": child,
-            "target_path": path,
-            "call_id": asked.id,
-        }
+        key = f"{caller}\0{asked.id}\0{part}" if part else f"{caller}\0{asked.id}"
+        seed = sealed.hand_over(edge.messages, notes, edge.view, asked_by=key)
         self.session.append(
             SubagentRecord(
                 event="start",
@@ -165,11 +174,23 @@ class Conversation:
                 crossed=edge.crossed(seed),
                 seed=digest(seed),
                 seed_length=len(seed),
-                **same,
+                **self._place(caller, child, asked, part),
             )
         )
-        self.session.append(MessageRecord(path=path, message=assistant(answer, agent=child, id=self.name())))
-        self.session.append(SubagentRecord(event="end", status="completed", answer=answer, **same))
+
+    def _end(self, caller: str, child: str, asked: ToolCall, answer: str, part: int = 0) -> None:
+        place = self._place(caller, child, asked, part)
+        said = assistant(answer, agent=child, id=self.name())
+        self.session.append(MessageRecord(path=place["target_path"], message=said))
+        label = "secret" if part else None
+        self.session.append(SubagentRecord(event="end", status="completed", answer=answer, sensitivity=label, **place))
+
+    def _place(self, caller: str, child: str, asked: ToolCall, part: int) -> dict[str, Any]:
+        path = f"{caller}/{child}@{asked.id}@{part}" if part else f"{caller}/{child}@{asked.id}"
+        same = {"path": caller, "source": caller, "target": child, "target_path": path, "call_id": asked.id}
+        return {**same, "part": part}
+
+    def _answer(self, caller: str, asked: ToolCall, answer: str) -> None:
         result = tool_result(asked, answer, id=self.name())
         self.session.append(ToolResultRecord(path=caller, message=result))
         self.keep(caller, [result])

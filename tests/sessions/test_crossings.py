@@ -48,6 +48,21 @@ def test_an_answer_crosses_as_one_message_of_the_one_who_was_asked(tmp_path: Pat
     assert (answer.seed, answer.edge) == ((assistant("Twice indeed.", agent="research"),), None)
 
 
+def test_each_of_several_answers_crosses_where_it_was_given_with_its_label(tmp_path: Path) -> None:
+    with Conversation(tmp_path / "s") as talk:
+        talk.say("billing", user("I was charged twice."))
+        talk.ask_all("billing", full(), "Look it up.", research="Twice indeed.", archive="Once.")
+    found = [(each.number, each.kind, each.source, each.target) for each in crossings(tmp_path / "s")]
+    assert found == [
+        (1, "subagent", "billing", "research"),
+        (2, "subagent", "billing", "archive"),
+        (2, "return", "archive", "billing"),
+        (1, "return", "research", "billing"),
+    ]
+    answers = [each.seed for each in crossings(tmp_path / "s") if each.kind == "return"]
+    assert answers[0] == (assistant("Once.", agent="archive", sensitivity="secret"),)
+
+
 def test_long_sessions_give_the_same_as_the_records_say(tmp_path: Path) -> None:
     found = 0
     for each in crossings(desk(tmp_path / "s", 60)):

@@ -133,3 +133,30 @@ def test_an_answer_whose_filter_cannot_run_here_is_no_drift(path: Path) -> None:
     returns = b'"returns":{"kind":"seal","version":1,"steps":[{"kind":"acme/x","version":1}]},"answer"'
     change = changed(b'"answer"', returns, b'"event":"end"')
     assert verify(rechained(path, change)).state == "intact"
+
+
+@pytest.fixture
+def several(tmp_path: Path) -> Path:
+    """One call that asks two sub-agents side by side."""
+    with Conversation(tmp_path / "several") as talk:
+        talk.say("desk", user("I was charged twice."))
+        talk.ask_all("desk", full(), "Look it up.", research="Twice indeed.", archive="Once.")
+        talk.ask_all("desk", full(), "Look it up.", research="Twice indeed.", archive="Once.")
+    assert str(verify(tmp_path / "several")) == "intact, not sealed"
+    return tmp_path / "several"
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (changed(b'"part":2', b'"part":3'), "leads to"),
+        (changed(b'"part":2,', b""), "leads to"),
+        (changed(b'"part":2', b'"part":1', b'"event":"end"'), "its start is not"),
+        (without(b'"event":"start"', b'"part":1'), "its start is not"),
+        (changed(b"Once.", b"Never.", b'"event":"end"'), "not what was said last"),
+    ],
+)
+def test_each_of_several_sub_agents_is_held_to_its_own_start_and_words(
+    several: Path, change: Change, problem: str
+) -> None:
+    assert any([problem in drift.problem for drift in drifts(several, change)])

@@ -23,6 +23,16 @@ def test_a_sub_agents_path_says_who_called_it_and_by_which_call() -> None:
     assert sibling_path("Boss", "Desk") == "Desk"
 
 
+def test_each_of_several_that_one_call_asks_has_a_scope_of_its_own() -> None:
+    assert sub_path("Boss", "W1", "t1", 2) == "Boss/W1@t1@2"
+    assert sibling_path("Boss/W1@t1@2", "W2") == "Boss/W2@t1@2"
+    assert name_of("Boss/W1@t1@2") == "W1"
+    assert in_scope("Boss/W2@t1@2/X@t2", "Boss", "t1", 2)
+    assert not in_scope("Boss/W1@t1@2", "Boss", "t1", 1)
+    assert not in_scope("Boss/W1@t1@2", "Boss", "t1")
+    assert not in_scope(sub_path("Boss", "W1", "t1@2"), "Boss", "t1", 2)
+
+
 def test_a_scope_holds_everyone_below_its_call_and_nobody_else() -> None:
     assert in_scope("Boss/W1@t1", "Boss", "t1")
     assert in_scope("Boss/W2@t1/X@t2", "Boss", "t1")

@@ -12,6 +12,7 @@ from handrail.filters.custom import as_filter
 from handrail.filters.messages import Messages
 from handrail.filters.seals import made_by, unsound
 from handrail.filters.sensitivity import highest
+from handrail.sessions.records import crossing_key
 
 if TYPE_CHECKING:
     from handrail.agent.loop import Turn
@@ -80,17 +81,18 @@ async def cross_boundary(
     back: bool = False,
     label: Tier | None = None,
     policy: "Policy | None" = None,
+    part: int = 0,
 ) -> Crossing:
     """What crosses from the turn's agent to the target: the chain, the seal, and the policies, in this order.
 
     `back` is the way back, where nothing has to be left to answer; `label` is one for the notes, beside the agent's
-    own. Raises `FilterError` before the target starts.
+    own, and `part` says which of the agents that the call asks this is. Raises `FilterError` before the target starts.
     """
     run, bound = turn.run, turn.bound
     edge = edge_history(view, call_id, kind=kind, without=frozenset(turn.rejected))
     if turn.emit is not None:
         turn.tell(HandoffStart, bound.name, target, call_id or "")
-    boundary = Boundary(edge, filter, f"{turn.path}\0{call_id or ''}", back, highest(turn.label(), label))
+    boundary = Boundary(edge, filter, crossing_key(turn.path, call_id, part), back, highest(turn.label(), label))
     seed, edited = await _through_chain(turn, boundary, kind, target, reason, input)
     enforce(
         turn,

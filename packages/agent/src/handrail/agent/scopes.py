@@ -7,7 +7,7 @@ from handrail.agent.events import LIFECYCLE, Event
 from handrail.agent.kernel.states import Channels
 from handrail.filters import IdSource, View
 from handrail.sessions import Usage
-from handrail.sessions.paths import top_path
+from handrail.sessions.paths import scope_mark, top_path
 
 Emit: TypeAlias = Callable[[Event], None]
 Forward: TypeAlias = Literal["all", "lifecycle", "none"]
@@ -60,11 +60,13 @@ class Scope:
         """An agent's path in this scope."""
         return f"{self.before}{top_path(agent)}{self.after}"
 
-    def within(self, path: str, call_id: str, deps: Any, *, forward: Forward, read_only: bool) -> "Scope":
-        """The scope of a sub-agent's call that the agent at `path` makes."""
-        ids = self.ids.branch(call_id)
+    def within(
+        self, path: str, call_id: str, deps: Any, *, forward: Forward, read_only: bool, part: int = 0
+    ) -> "Scope":
+        """The scope of a sub-agent's call that the agent at `path` makes, or of that part of it."""
+        ids = self.ids.branch(f"{call_id}\0{part}" if part else call_id)
         scope = Scope(ids, ids.next(), {}, _forwarded(self.emit, forward), deps)
-        scope.before, scope.after = f"{path}/", f"@{top_path(call_id)}"
+        scope.before, scope.after = f"{path}/", scope_mark(call_id, part)
         scope.outer, scope.depth = self, self.depth + 1
         scope.read_only = self.read_only or read_only
         return scope

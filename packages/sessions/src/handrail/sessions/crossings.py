@@ -48,7 +48,8 @@ _QUIET = frozenset({ModelCallRecord, ToolCallRecord, TurnRecord, AgentRecord, St
 class Boundary(msgspec.Struct, frozen=True):
     """A boundary that a session holds: its number and line, both from 1, its record, what its source gave, and the
     seed. The answer of a sub-agent, or of a handoff that returns, is a crossing of kind `return`. It is given where its
-    source gets it as a result, under the number of its boundary, without an edge."""
+    source gets it, as a result or as what one of several agents answered, under the number of its boundary, without an
+    edge."""
 
     number: int
     line: int
@@ -95,9 +96,7 @@ class Boundaries:
         if isinstance(record, HandoffRecord) or (isinstance(record, SubagentRecord) and record.event == "start"):
             return self._boundary(line, record)
         self.views.take(record)
-        if isinstance(record, SubagentRecord):
-            self._ended(line, record)
-        return None
+        return self._ended(line, record) if isinstance(record, SubagentRecord) else None
 
     def _settle(self) -> None:
         # What a view learns of a message it learns now and then, while the message is still at hand.
@@ -125,10 +124,14 @@ class Boundaries:
         """The number of the call that a sub-agent's end ends; 0 where its start was not there."""
         return self._calls.get(record.target_path, 0)
 
-    def _ended(self, line: int, record: SubagentRecord) -> None:
+    def _ended(self, line: int, record: SubagentRecord) -> Boundary | None:
         number = self._calls.pop(record.target_path, None)
-        if number is not None and record.answer and record.call_id:
-            self._awaited[record.path, record.call_id] = number, line, record
+        if number is None or not record.answer or not record.call_id:
+            return None
+        if record.part:
+            return _returned(number, line, record, record.answer, record.sensitivity)
+        self._awaited[record.path, record.call_id] = number, line, record
+        return None
 
     def _answer(self, line: int, result: ToolResultRecord) -> Boundary | None:
         # The label of what came back stands on the result alone. A line of 0: the result is the only line about it.
@@ -137,8 +140,12 @@ class Boundaries:
         if found is None:
             return None
         number, ended, record = found
-        answer = (assistant(message.text, agent=record.target, sensitivity=message.sensitivity),)
-        return Boundary(number, ended or line, "return", record.target, record.source, record, None, answer)
+        return _returned(number, ended or line, record, message.text, message.sensitivity)
+
+
+def _returned(number: int, line: int, record: BoundaryRecord, text: str, sensitivity: str | None) -> Boundary:
+    answer = (assistant(text, agent=record.target, sensitivity=sensitivity),)
+    return Boundary(number, line, "return", record.target, record.source, record, None, answer)
 
 
 def crossings(path: str | os.PathLike[str], *, progress: Progress | None = None) -> Iterator[Boundary]:

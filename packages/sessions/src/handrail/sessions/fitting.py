@@ -21,18 +21,17 @@ class Fitting:
     def __init__(self, views: Views) -> None:
         self._views = views
         self._handed: set[tuple[str, str | None]] = set()
-        self._open: set[tuple[str, str | None]] = set()
+        self._open: set[tuple[str, str | None, int]] = set()
         self._answers: dict[tuple[str, str | None], str] = {}
 
     def boundary(self, record: HandoffRecord | SubagentRecord, edge: Edge) -> str:
         """The names of a boundary, and its call; to be asked when the record was taken in."""
-        handoff = type(record) is HandoffRecord
-        (self._handed if handoff else self._open).add((record.path, record.call_id))
-        path = (
-            sibling_path(record.path, record.target)
-            if handoff
-            else sub_path(record.path, record.target, record.call_id or "")
-        )
+        if isinstance(record, SubagentRecord):
+            self._open.add((record.path, record.call_id, record.part))
+            path = sub_path(record.path, record.target, record.call_id or "", record.part)
+        else:
+            self._handed.add((record.path, record.call_id))
+            path = sibling_path(record.path, record.target)
         if name_of(record.path) != record.source:
             return f"it names {record.source} as its source, and stands in the view of {name_of(record.path)}"
         if record.target_path != path:
@@ -66,12 +65,12 @@ class Fitting:
     def end(self, record: SubagentRecord) -> str:
         """The end of a sub-agent's call needs its start, and an answer that was said; to be asked before the record is
         taken in."""
-        key = record.path, record.call_id
+        key = record.path, record.call_id, record.part
         if key not in self._open:
             return "its end is recorded, and its start is not"
         self._open.discard(key)
-        if record.answer:
-            self._answers[key] = record.answer
+        if record.answer and not record.part:
+            self._answers[record.path, record.call_id] = record.answer
         if record.status != "completed":
             return ""
         if not record.answer:

@@ -1,8 +1,9 @@
 """Agent paths: who within whom.
 
 A session-level view has the agent's name as its path. A sub-agent's is `<caller path>/<name>@<call id>`; so is that of
-an agent handed to within that call, under its own name. `/`, `@` and `%` in a name or a call id are written as `%2F`,
-`%40` and `%25`.
+an agent handed to within that call, under its own name. Where one call asks several agents, each is asked in a scope of
+its own, counted from 1: `<caller path>/<name>@<call id>@<part>`. `/`, `@` and `%` in a name or a call id are written as
+`%2F`, `%40` and `%25`.
 """
 
 
@@ -11,9 +12,14 @@ def top_path(name: str) -> str:
     return _quoted(name) if "/" in name or "@" in name or "%" in name else name
 
 
-def sub_path(caller: str, name: str, call_id: str) -> str:
+def scope_mark(call_id: str, part: int = 0) -> str:
+    """What ends the paths of the agents within a sub-agent call; `part` tells apart what one call asks of several."""
+    return f"@{_quoted(call_id)}@{part}" if part else f"@{_quoted(call_id)}"
+
+
+def sub_path(caller: str, name: str, call_id: str, part: int = 0) -> str:
     """The path of the agent with this name within a sub-agent call made at the path `caller`."""
-    return f"{caller}/{_quoted(name)}@{_quoted(call_id)}"
+    return f"{caller}/{_quoted(name)}{scope_mark(call_id, part)}"
 
 
 def sibling_path(path: str, name: str) -> str:
@@ -33,11 +39,12 @@ def is_top(path: str) -> bool:
     return "/" not in path
 
 
-def in_scope(path: str, caller: str, call_id: str) -> bool:
-    """Whether the path lies in the sub-agent call `call_id` that was made at the path `caller`."""
+def in_scope(path: str, caller: str, call_id: str, part: int = 0) -> bool:
+    """Whether the path lies in the sub-agent call `call_id`, or that part of it, that was made at the path `caller`."""
     if not path.startswith(f"{caller}/"):
         return False
-    return path[len(caller) + 1 :].partition("/")[0].partition("@")[2] == _quoted(call_id)
+    _, at, mark = path[len(caller) + 1 :].partition("/")[0].partition("@")
+    return at + mark == scope_mark(call_id, part)
 
 
 def _quoted(name: str) -> str:

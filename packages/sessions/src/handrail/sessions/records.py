@@ -201,7 +201,12 @@ class _Boundary(Record, frozen=True, kw_only=True):
 
 def asked_by(record: _Boundary) -> str:
     """What tells a crossing from others: where its source stands, and the call that asked for it."""
-    return f"{record.path}\0{record.call_id or ''}"
+    return crossing_key(record.path, record.call_id, record.part if isinstance(record, SubagentRecord) else 0)
+
+
+def crossing_key(path: str, call_id: str | None, part: int = 0) -> str:
+    """The same, of the source's path, the call, and which of the agents that the call asks."""
+    return f"{path}\0{call_id or ''}\0{part}" if part else f"{path}\0{call_id or ''}"
 
 
 class HandoffRecord(_Boundary, frozen=True, kw_only=True, tag="handoff"):
@@ -219,11 +224,17 @@ class HandoffRecord(_Boundary, frozen=True, kw_only=True, tag="handoff"):
 
 class SubagentRecord(_Boundary, frozen=True, kw_only=True, tag="subagent"):
     """An agent wrapped as a tool: at the start with what crossed, at the end with its status, answer and cost.
-    `reworded` marks an answer that is not the last message as `returns` leaves it: folded, withheld, or a hook's."""
+    `reworded` marks an answer that is not the last message as `returns` leaves it: folded, withheld, or a hook's.
 
+    `part` counts from 1 where one call asks several agents, or one several times; what comes of their answers is the
+    call's result. Each answer came back by itself then, and `sensitivity` is its label.
+    """
+
+    part: int = 0
     event: Literal["start", "end"]
     status: str = ""
     answer: str = ""
+    sensitivity: str | None = None
     reworded: bool = False
     usage: Usage = Usage()
     returns: dict[str, Any] = {}

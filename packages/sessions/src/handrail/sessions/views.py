@@ -109,11 +109,15 @@ class Views:
     def scope(self, record: SubagentRecord) -> list[History]:
         """The views within the call of a sub-agent."""
         tracks = self._tracks.items()
-        return [track.now() for path, track in tracks if in_scope(path, record.path, record.call_id or "")]
+        return [track.now() for path, track in tracks if self._within(path, record)]
 
     def _end_scope(self, record: SubagentRecord) -> None:
-        for path in [path for path in self._tracks if in_scope(path, record.path, record.call_id or "")]:
+        for path in [path for path in self._tracks if self._within(path, record)]:
             del self._tracks[path]
+
+    @staticmethod
+    def _within(path: str, record: SubagentRecord) -> bool:
+        return in_scope(path, record.path, record.call_id or "", record.part)
 
     def _track(self, path: str) -> "_Track":
         track = self._tracks.get(path)
