@@ -21,9 +21,11 @@ from handrail.agent.errors import (
     UnfitName,
     UnknownTarget,
 )
+from handrail.agent.fanning import fan_out
 from handrail.agent.handoffs import Handoff, handoff
 from handrail.agent.kernel import Middleware
 from handrail.agent.limits import Limits
+from handrail.agent.merging import Candidate
 from handrail.agent.models import ChatResponse, Model, Settings
 from handrail.agent.previews import Preview, preview
 from handrail.agent.runs import RunResult
@@ -36,6 +38,7 @@ __all__ = [
     "ActiveAgentUnknown",
     "Agent",
     "BuildError",
+    "Candidate",
     "ChatResponse",
     "FunctionModel",
     "Handoff",
@@ -64,6 +67,7 @@ __all__ = [
     "Tool",
     "UnfitName",
     "UnknownTarget",
+    "fan_out",
     "handoff",
     "preview",
     "to_tool",

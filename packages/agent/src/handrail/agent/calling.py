@@ -17,9 +17,10 @@ from handrail.agent.kernel.blame import wrong_return
 from handrail.agent.kernel.requests import ToolRequest, ToolResponse
 from handrail.agent.stating import NO_CONTEXTS, Contexts, contexts_of, fold_calls
 from handrail.agent.subagents import AgentTool
-from handrail.agent.threads import ended
+from handrail.agent.teams import TeamTool
+from handrail.agent.threads import ended, raise_first
 from handrail.agent.tools import InvalidArguments, Tool, has_effects
-from handrail.filters import HandrailError, Message, Text, ToolCall, tool_result
+from handrail.filters import Message, Text, ToolCall, tool_result
 from handrail.filters.messages import Part, whole
 from handrail.filters.sensitivity import highest
 from handrail.sessions import SessionError, ToolCallRecord, ToolResultRecord
@@ -200,13 +201,7 @@ async def _all(work: Sequence[Coroutine[Any, Any, None]]) -> None:
         await ended(tasks)
     results = [asyncio.CancelledError() if task.cancelled() else task.exception() for task in tasks]
     errors = [error for error in results if error is not None]
-    raised = [error for error in errors if not isinstance(error, asyncio.CancelledError)] or errors
-    if raised:
-        if isinstance(raised[0], HandrailError):
-            raised[0].others = tuple(raised[1:])
-        for other in raised[1:]:
-            raised[0].add_note(f"beside it: {type(other).__name__}: {other}")
-        raise raised[0]
+    raise_first([error for error in errors if not isinstance(error, asyncio.CancelledError)] or errors)
 
 
 async def _answer(turn: "Turn", call: ToolCall, ids: Mapping[str, str], contexts: Contexts) -> Message:
@@ -259,6 +254,8 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
         log.write(ToolCallRecord(path=turn.path, call_id=call.id, name=tool.name, arguments=text))
     if type(tool) is AgentTool:
         return await call_agent(turn, tool, call, arguments["input"])
+    if isinstance(tool, TeamTool):
+        return await tool.answer(turn, call, arguments["input"])
     if log.on and tool.side_effects in ("side_effecting", "external"):
         log.before_effect()
     context = request.run.for_call(call.id) if prepared.context_name else turn.context

@@ -2,18 +2,21 @@
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 from handrail.agent.crossing import cross_boundary, record_of
 from handrail.agent.errors import LimitExceeded
-from handrail.agent.handing import failure, joined
+from handrail.agent.handing import KEPT_BACK, NO_ANSWER, failure, joined
 from handrail.agent.kernel.requests import ToolResponse, TurnResult
 from handrail.agent.limits import Budget
 from handrail.agent.scopes import Scope
 from handrail.agent.subagents import AgentTool
 from handrail.filters import FilterError, History, Message, NothingToHandOver, ToolCall, View
 from handrail.filters.sensitivity import Tier, highest
-from handrail.sessions import SessionError, SubagentRecord
+from handrail.sessions import SessionError, SubagentRecord, Usage
 
 if TYPE_CHECKING:
     from handrail.agent.loop import Turn
@@ -23,112 +26,190 @@ FOLD = 2000
 """How many characters of an answer `fold=True` keeps."""
 
 
+class Outcome(msgspec.Struct, frozen=True):
+    """How a sub-agent's call ended: its answer, or what is told of its failure; `label` is how sensitive that is.
+
+    `is_silent` marks one that completed and gave no answer, or none that may cross; `error` is what was raised.
+    """
+
+    status: Literal["completed", "failed", "timeout", "limit"]
+    text: str
+    label: Tier | None = None
+    is_silent: bool = False
+    error: Exception | None = None
+
+    @property
+    def response(self) -> ToolResponse:
+        """The same as a tool's result. A call that did not complete is an error, never an empty success."""
+        if self.status == "completed":
+            return ToolResponse(self.text, sensitivity=self.label)
+        error_class = "timeout" if self.status == "timeout" else "failed"
+        return ToolResponse(content=self.text, is_error=True, error_class=error_class, sensitivity=self.label)
+
+
 async def call_agent(turn: "Turn", tool: AgentTool, call: ToolCall, input: str) -> ToolResponse:
     """Runs a sub-agent in a scope of its own. One that does not complete is a tool error, never an empty success."""
-    run = turn.run
-    child = run.graph.agents[tool.child.name]
-    deps = turn.context.deps if tool.deps is None else tool.deps(turn.context.deps)
-    scope = turn.scope.within(
-        turn.path, call.id, deps, forward=tool.forward_events, read_only=tool.capability == "read_only"
-    )
-    ended = _Ended(turn, tool, call, scope)
-    try:
-        crossing = await cross_boundary(
-            turn, "subagent", child.name, turn.history, call.id, tool.filter, input=input, policy=tool.policy
-        )
-    except NothingToHandOver as error:
-        return ToolResponse(content=f"{child.name} was not asked: {error}", is_error=True, error_class="failed")
-    if run.log.on:
-        ended.begin(record_of(turn, crossing, scope.path(child.name)))
-    try:
-        scope.views[scope.path(child.name)] = View(History(crossing.seed))
-        result, said = await _run(turn, scope, tool)
-    except NothingToHandOver as error:
-        return ended.failed(f"The agent {child.name} had nothing to hand over: {error}")
-    except (asyncio.CancelledError, SessionError, FilterError) as error:
-        ended.broken(error)
-        raise
-    except LimitExceeded as error:
-        if turn.budget.holds(error.budget):
-            ended.broken(error)
-            raise
-        return ended.failed(f"The agent {child.name} reached {error.limit}={error.value}.")
-    except Exception as error:  # noqa: BLE001  # to the agent that asked, a failed agent is a failed tool
-        views = [view.history for view in scope.views.values()]
-        back = failure(turn, child.name, tool.returns, error, views, tool.policy)
-        return ended.failed(f"The agent {back.text}", back.label)
-    if result.status != "completed":
-        return ended.failed(f"The agent {child.name} did not complete: {result.status}.")
-    return ended.completed(result, said)
+    return (await Delegation(turn, tool, call).run(input)).response
 
 
-async def _run(turn: "Turn", scope: Scope, tool: AgentTool) -> tuple[TurnResult, list[Message]]:
-    from handrail.agent.loop import converse
+class Delegation:
+    """One sub-agent's call, from what crosses to what comes back, and what the record says of it.
 
-    child = turn.run.graph.agents[tool.child.name]
-    budget = Budget(child.agent.limits, turn.budget) if child.agent.limits is not None else turn.budget
-    said: list[Message] = []
-    seed = scope.views[scope.path(child.name)].history
-    result, _ = await converse(turn.run, scope, child, seed, seeded=True, budget=budget, said=said)
-    return result, said
+    `part` counts from 1 where a call asks several agents, and `budget` is one that they share within the caller's.
+    """
 
-
-class _Ended:
-    """How a sub-agent's call ended, for its caller and for the record."""
-
-    def __init__(self, turn: "Turn", tool: AgentTool, call: ToolCall, scope: Scope) -> None:
+    def __init__(
+        self, turn: "Turn", tool: AgentTool, call: ToolCall, *, part: int = 0, budget: Budget | None = None
+    ) -> None:
         self.turn = turn
         self.tool = tool
         self.call = call
-        self.scope = scope
+        self.part = part
+        self.budget = budget or turn.budget
+        self.name: str = tool.child.name
+        self.scope: Scope | None = None
         self.fields: dict[str, Any] = {}
+        self.stopped = "cancelled"
+        """What the record says of the call where it is cancelled."""
 
-    def begin(self, fields: dict[str, Any]) -> None:
-        same = ("path", "source", "target", "target_path", "call_id", "step")
-        self.fields = {name: fields[name] for name in same}
-        self.turn.run.log.write(SubagentRecord(event="start", **fields))
+    @property
+    def usage(self) -> Usage:
+        """What the call cost so far."""
+        return self.scope.usage if self.scope is not None else Usage()
 
-    def failed(self, text: str, label: Tier | None = None) -> ToolResponse:
-        self._write("failed", text)
-        return ToolResponse(content=text, is_error=True, error_class="failed", sensitivity=label)
+    async def run(self, input: str, label: Tier | None = None) -> Outcome:
+        """How the call ended; `label` is how sensitive the input is, beside what the caller saw.
 
-    def broken(self, error: BaseException) -> None:
-        # The error on its way matters more than a record that cannot be written, and may be that very failure.
-        with contextlib.suppress(SessionError, OSError):
-            self._write("cancelled" if isinstance(error, asyncio.CancelledError) else "failed", "")
+        Raises what ends the run: a filter's or a session's error, and a limit of the caller.
+        """
+        try:
+            async with asyncio.timeout(self.tool.timeout) as deadline:
+                return await self._ask(input, label)
+        except (asyncio.CancelledError, SessionError, FilterError, LimitExceeded) as error:
+            self._broken(error)
+            raise
+        except TimeoutError as error:
+            if not deadline.expired():
+                raise
+            return self._failed(
+                f"The agent {self.name} did not end within {self.tool.timeout} seconds.", "timeout", error
+            )
 
-    def completed(self, result: TurnResult, said: list[Message]) -> ToolResponse:
+    async def _ask(self, input: str, label: Tier | None) -> Outcome:
+        turn, tool = self.turn, self.tool
+        deps = turn.context.deps if tool.deps is None else tool.deps(turn.context.deps)
+        read_only = tool.capability == "read_only"
+        scope = self.scope = turn.scope.within(
+            turn.path, self.call.id, deps, forward=tool.forward_events, read_only=read_only, part=self.part
+        )
+        try:
+            await self._cross(scope, input, label)
+        except NothingToHandOver as error:
+            return Outcome("failed", f"{self.name} was not asked: {error}", error=error)
+        try:
+            result, said = await self._converse(scope)
+        except NothingToHandOver as error:
+            return self._failed(f"The agent {self.name} had nothing to hand over: {error}", error=error)
+        except (SessionError, FilterError):
+            raise
+        except LimitExceeded as error:
+            if turn.budget.holds(error.budget):
+                raise
+            return self._failed(f"The agent {self.name} reached {error.limit}={error.value}.", "limit", error)
+        except Exception as error:  # noqa: BLE001  # to the agent that asked, a failed agent is a failed tool
+            views = [view.history for view in scope.views.values()]
+            back = failure(turn, self.name, tool.returns, error, views, tool.policy)
+            return self._failed(f"The agent {back.text}", "failed", error, back.label)
+        if result.status != "completed":
+            return self._failed(f"The agent {self.name} did not complete: {result.status}.")
+        return self._completed(scope, result, said)
+
+    async def _cross(self, scope: Scope, input: str, label: Tier | None) -> None:
+        turn, tool = self.turn, self.tool
+        crossing = await cross_boundary(
+            turn,
+            "subagent",
+            self.name,
+            turn.history,
+            self.call.id,
+            tool.filter,
+            input=input,
+            label=label,
+            policy=tool.policy,
+            part=self.part,
+        )
+        path = scope.path(self.name)
+        if turn.run.log.on:
+            fields = record_of(turn, crossing, path)
+            same = ("path", "source", "target", "target_path", "call_id", "step")
+            self.fields = {name: fields[name] for name in same}
+            turn.run.log.write(SubagentRecord(event="start", part=self.part, **fields))
+        scope.views[path] = View(History(crossing.seed))
+
+    async def _converse(self, scope: Scope) -> tuple[TurnResult, list[Message]]:
+        from handrail.agent.loop import converse
+
+        child = self.turn.run.graph.agents[self.name]
+        limits = child.agent.limits
+        budget = Budget(limits, self.budget) if limits is not None else self.budget
+        said: list[Message] = []
+        seed = scope.views[scope.path(self.name)].history
+        result, _ = await converse(self.turn.run, scope, child, seed, seeded=True, budget=budget, said=said)
+        return result, said
+
+    def _completed(self, scope: Scope, result: TurnResult, said: Sequence[Message]) -> Outcome:
         answers = [result.message] if result.message is not None else []
         text, label = FINISHED, None
         if self.tool.expose != "none":
             shown = said if self.tool.expose == "all" else answers
-            text, _, label = joined(self.turn, self.tool.child.name, self.tool.returns, shown, self.tool.policy)
+            text, _, label = joined(self.turn, self.name, self.tool.returns, shown, self.tool.policy)
+        is_silent = text in (NO_ANSWER, KEPT_BACK)
         text = _folded(self.turn, self.tool, result, text)
-        self._write("completed", text, self._reworded(result))
-        return ToolResponse(text, sensitivity=highest(self.tool.output_sensitivity, label))
+        label = highest(self.tool.output_sensitivity, label)
+        self._write("completed", text, label, self._is_reworded(scope, result))
+        return Outcome("completed", text, label, is_silent)
 
-    def _reworded(self, result: TurnResult) -> bool:
+    def _is_reworded(self, scope: Scope, result: TurnResult) -> bool:
         if self.tool.fold or self.tool.expose == "none":
             return True
-        views = self.scope.views.values()
+        views = scope.views.values()
         lasts = [last for view in views if (last := _last_answer(view.history)) is not None]
         return all([last != result.message for last in lasts])
 
-    def _write(self, status: str, answer: str, reworded: bool = False) -> None:
+    def _failed(
+        self,
+        text: str,
+        status: Literal["failed", "timeout", "limit"] = "failed",
+        error: Exception | None = None,
+        label: Tier | None = None,
+    ) -> Outcome:
+        self._write(status, text, label)
+        return Outcome(status, text, label, error=error)
+
+    def _broken(self, error: BaseException) -> None:
+        # The error on its way matters more than a record that cannot be written, and may be that very failure.
+        with contextlib.suppress(SessionError, OSError):
+            self._write(self.stopped if isinstance(error, asyncio.CancelledError) else "failed", "")
+
+    def _write(self, status: str, answer: str, label: Tier | None = None, reworded: bool = False) -> None:
+        if not self.fields:
+            return
         log = self.turn.run.log
-        if self.fields:
+        if not self.part:
             self.turn.answered[self.call.id] = answer
-            record = SubagentRecord(
-                event="end",
-                status=status,
-                answer=answer,
-                at=self.turn.run.clock(),
-                usage=self.scope.usage,
-                returns=log.descriptor(self.tool.returns),
-                reworded=reworded,
-                **self.fields,
-            )
-            log.write(record)
+        record = SubagentRecord(
+            event="end",
+            part=self.part,
+            status=status,
+            answer=answer,
+            sensitivity=label if self.part else None,
+            at=self.turn.run.clock(),
+            usage=self.usage,
+            returns=log.descriptor(self.tool.returns),
+            reworded=reworded,
+            **self.fields,
+        )
+        log.write(record)
 
 
 def _last_answer(history: History) -> Message | None:

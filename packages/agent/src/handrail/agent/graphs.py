@@ -135,9 +135,9 @@ class Bound:
             how = f"{'private, ' * each.how.private}{'folded' if each.how.reducer else each.how.conflict}"
             yield f"  channel {each.name} of {each.owner} ({how})"
         for tool in self.tools.values():
-            if isinstance(tool, AgentTool):
-                yield f"  tool {tool.name} = agent {tool.child.name}, filter {tool.filter!r}, returns {tool.returns!r}"
-            else:
+            for to in tool.children:
+                yield f"  tool {tool.name} = agent {to.child.name}, filter {to.filter!r}, returns {to.returns!r}"
+            if not tool.children:
                 label = f", gives {tool.output_sensitivity}" if tool.output_sensitivity else ""
                 yield f"  tool {tool.name} ({tool.side_effects}{label})"
         for name, edge in self.handoffs.items():
@@ -163,9 +163,7 @@ class Graph:
         self.requires = any([bound.requires for bound in agents.values()])
         self._layered: tuple[tuple[Middleware, ...], Graph] | None = None
         seals = [edge.filter for bound in agents.values() for edge in bound.handoffs.values()]
-        seals += [
-            tool.filter for bound in agents.values() for tool in bound.tools.values() if isinstance(tool, AgentTool)
-        ]
+        seals += [each.filter for bound in agents.values() for tool in bound.tools.values() for each in tool.children]
         self.descriptors = {id(seal): (seal, seal.descriptor) for seal in seals}
 
     def layered(self, middleware: Sequence[Middleware]) -> "Graph":
@@ -222,7 +220,7 @@ def resolve(root: "Agent") -> Graph:
         agent = waiting.pop(0)
         edges = [(edge.target if isinstance(edge.target, str) else _target(agent, edge)) for edge in agent.handoffs]
         targets[agent.name] = [edge if isinstance(edge, str) else edge.name for edge in edges]
-        children = [tool.child for tool in offered_tools(agent, agent.middleware) if isinstance(tool, AgentTool)]
+        children = [each.child for tool in offered_tools(agent, agent.middleware) for each in tool.children]
         for other in [*[edge for edge in edges if not isinstance(edge, str)], *children]:
             known = found.setdefault(other.name, other)
             if known is not other:
@@ -259,7 +257,7 @@ def _bind_again(bound: Bound, outer: Sequence[Middleware]) -> Bound:
     check_middleware(layers, bound.name)
     check_offered(bound.agent, list(bound.targets.values()), layers)
     for layer in outer:
-        if any([isinstance(each, AgentTool) for each in layer.tools]):
+        if any([each.children for each in layer.tools]):
             raise BuildError(
                 f"{layer_name(layer)} is given to a run, so it cannot bring an agent; give it to {bound.name}"
             )

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from handrail.agent.errors import BuildError, InvalidInput, UnknownTarget
-from handrail.agent.subagents import AgentTool
 from handrail.agent.tools import InvalidArguments
 from handrail.filters import History, InvalidFilter, Note, Report, Seal, edge_history
 from handrail.filters.messages import Messages
@@ -130,15 +129,17 @@ def _edge(bound: "Bound", wanted: str) -> tuple[Literal["handoff", "subagent"], 
     found = [edge for edge in edges if edge[1] == wanted] or [edge for edge in edges if edge[2] == wanted]
     if not found:
         raise UnknownTarget(wanted, bound.name, sorted({edge[2] for edge in edges}))
-    if len(found) > 1:
-        tools = ", ".join([edge[1] for edge in found])
-        raise BuildError(f"several ways lead from {bound.name} to {wanted}; name one of the tools: {tools}")
-    return found[0]
+    ways = [edge for place, edge in enumerate(found) if edge not in found[:place]]
+    if len(ways) > 1:
+        tools, targets = dict.fromkeys([edge[1] for edge in ways]), dict.fromkeys([edge[2] for edge in ways])
+        named = f"tools: {', '.join(tools)}" if len(tools) > 1 else f"agents: {', '.join(targets)}"
+        raise BuildError(f"several ways lead from {bound.name} to {wanted}; name one of the {named}")
+    return ways[0]
 
 
 def _edges(bound: "Bound") -> Iterator[tuple[Literal["handoff", "subagent"], str, str, Any]]:
     for name, edge in bound.handoffs.items():
         yield "handoff", name, bound.targets[name], edge.filter
     for tool in bound.tools.values():
-        if isinstance(tool, AgentTool):
-            yield "subagent", tool.name, tool.child.name, tool.filter
+        for each in tool.children:
+            yield "subagent", tool.name, each.child.name, each.filter

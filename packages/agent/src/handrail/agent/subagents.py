@@ -43,6 +43,11 @@ class AgentTool(Tool, frozen=True, kw_only=True, dict=True, eq=False):
     policy: "Policy | None" = None
     deps: Callable[[Any], Any] | None = None
 
+    @property
+    def children(self) -> "tuple[AgentTool, ...]":
+        """Itself."""
+        return (self,)
+
     def prepare(self) -> Prepared:
         """The child's one string needs no schema library."""
         return Prepared(ToolSpec(self.name, self.description, INPUT_SCHEMA), check_input, "", True)
@@ -92,7 +97,7 @@ def to_tool(
     return AgentTool(
         name=name or tool_name(child.name),
         description=about,
-        fn=_asked,
+        fn=asked,
         parameters=INPUT_SCHEMA,
         child=child,
         filter=sealed(filter),
@@ -120,5 +125,6 @@ def check_input(text: str) -> dict[str, Any]:
     return {"input": whole(arguments["input"])}
 
 
-async def _asked(input: str) -> str:
+async def asked(input: str) -> str:
+    """Stands in the place of a function that is never called."""
     raise TypeError("a sub-agent is run by the loop of the agent that has it as a tool")

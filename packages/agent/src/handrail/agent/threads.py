@@ -1,10 +1,14 @@
 """What waits: for a sync function beside the event loop, and for tasks that were told to stop."""
 
 import asyncio
+import functools
+import inspect
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from typing import Any
+
+from handrail.filters import HandrailError
 
 
 async def in_thread(fn: Callable[..., Any], arguments: dict[str, Any]) -> Any:
@@ -48,5 +52,28 @@ async def ended(tasks: Sequence["asyncio.Task[Any]"]) -> None:
             await asyncio.wait(waiting)
         except asyncio.CancelledError as error:
             cancelled = error
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()  # taken note of, whoever is told of it
     if cancelled is not None:
         raise cancelled
+
+
+def raise_first(errors: Sequence[BaseException]) -> None:
+    """Raises the first of several errors, if any; it carries the others, and says what was beside it."""
+    if not errors:
+        return
+    first, *others = errors
+    if isinstance(first, HandrailError):
+        first.others = tuple(others)
+    for other in others:
+        first.add_note(f"beside it: {type(other).__name__}: {other}")
+    raise first
+
+
+async def called(fn: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function gives, sync or async; a sync one runs in a thread."""
+    if inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None)):  # noqa: B004
+        return await fn(*arguments)
+    value = await in_thread(functools.partial(fn, *arguments), {})
+    return await value if inspect.isawaitable(value) else value

@@ -3,7 +3,18 @@
 import inspect
 import json
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal, NotRequired, TypeAlias, get_args, get_origin, get_type_hints, overload
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,
+    TypeAlias,
+    get_args,
+    get_origin,
+    get_type_hints,
+    overload,
+)
 
 import msgspec
 
@@ -14,6 +25,9 @@ from handrail.agent.names import check_tool_name
 from handrail.agent.threads import in_thread
 from handrail.filters.messages import whole
 from handrail.filters.sensitivity import TIERS
+
+if TYPE_CHECKING:
+    from handrail.agent.subagents import AgentTool
 
 SideEffects: TypeAlias = Literal["pure", "read_only", "side_effecting", "external"]
 SIDE_EFFECTS = get_args(SideEffects)
@@ -53,6 +67,11 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
         if self.timeout is not None and not self.timeout > 0:
             raise BuildError(f"the timeout of {self.name} is in seconds and above 0, not {self.timeout!r}")
 
+    @property
+    def children(self) -> "tuple[AgentTool, ...]":
+        """The agents that the tool asks, each with the edge that leads to it; none for a function."""
+        return ()
+
     @staticmethod
     def from_json_schema(
         name: str, description: str, parameters: Mapping[str, Any], fn: Callable[..., Any], **options: Any
@@ -83,7 +102,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
 def has_effects(tool: Tool) -> bool:
     """Whether running the tool changes something in the world; a sub-agent's effects are those of its own tools."""
-    return tool.side_effects in ("side_effecting", "external") and not hasattr(tool, "child")
+    return tool.side_effects in ("side_effecting", "external") and not tool.children
 
 
 class Prepared(msgspec.Struct, frozen=True):

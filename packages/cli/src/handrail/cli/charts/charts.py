@@ -44,7 +44,7 @@ def chart(agent: Agent) -> Chart:
         Box(
             printable(name),
             printable(bound.model.name),
-            tuple([_tool(tool) for tool in bound.agent.tools if not isinstance(tool, AgentTool)]),
+            tuple([_tool(tool) for tool in bound.agent.tools if not tool.children]),
         )
         for name, bound in bounds.items()
     ]
@@ -54,9 +54,9 @@ def chart(agent: Agent) -> Chart:
             lines = (tool_name, *steps(edge.filter.filter), *_conditions(edge))
             arrows.append(Arrow("handoff", places[name], places[bound.targets[tool_name]], _printable(lines)))
         for tool in bound.agent.tools:
-            if isinstance(tool, AgentTool):
-                lines = (tool.name, *steps(tool.filter.filter), *_conditions(tool))
-                arrows.append(Arrow("subagent", places[name], places[tool.child.name], _printable(lines)))
+            for each in tool.children:
+                lines = (tool.name, *steps(each.filter.filter), *_conditions(each))
+                arrows.append(Arrow("subagent", places[name], places[each.child.name], _printable(lines)))
     return Chart(tuple(boxes), tuple(arrows))
 
 
