@@ -21,6 +21,8 @@ from handrail.agent.errors import (
     UnfitName,
     UnknownTarget,
 )
+from handrail.agent.evaluating import evaluate_and_retry
+from handrail.agent.evaluations import Evaluation
 from handrail.agent.fanning import fan_out
 from handrail.agent.handoffs import Handoff, handoff
 from handrail.agent.kernel import Middleware
@@ -40,6 +42,7 @@ __all__ = [
     "BuildError",
     "Candidate",
     "ChatResponse",
+    "Evaluation",
     "FunctionModel",
     "Handoff",
     "HandoffRefused",
@@ -67,6 +70,7 @@ __all__ = [
     "Tool",
     "UnfitName",
     "UnknownTarget",
+    "evaluate_and_retry",
     "fan_out",
     "handoff",
     "preview",
