@@ -9,7 +9,8 @@ HandrailError
     ├── InvalidInput            what a run was given is no message, or nothing that could be answered
     ├── HandoffRefused          a handoff by code to an agent that waits, or that is not available
     ├── LimitExceeded           a limit on steps, tool calls, handoffs, tokens, money or time was reached
-    │   └── LoopDetected        the run went on without anything new
+    │   ├── LoopDetected        the run went on without anything new
+    │   └── TurnTimeout         a turn did not end in the time that it had
     ├── ActiveAgentUnknown      a session's active agent is not among the reachable agents
     ├── ScriptError             a scripted model was asked for more than its script, or for less
     ├── InvalidAnswer           a hook or a model returned what is not an answer
@@ -91,7 +92,7 @@ class LimitExceeded(RunError):
     """A limit was reached. `limit` is its name, `value` what it was set to, `path` the handoffs so far, `budget` the
     account that refused: the run's, or that of one agent within it."""
 
-    def __init__(self, limit: str, value: int, path: Sequence[str] = (), budget: object = None) -> None:
+    def __init__(self, limit: str, value: float, path: Sequence[str] = (), budget: object = None) -> None:
         self.budget = budget
         self.limit = limit
         self.value = value
@@ -107,6 +108,15 @@ class LoopDetected(LimitExceeded):
         super().__init__("max_repeats", value, budget=budget)
         self.reason = reason
         self.args = (f"the run goes in a circle: {reason}, {value} steps in a row; it was stopped by max_repeats",)
+
+
+class TurnTimeout(LimitExceeded):
+    """A turn of `source` did not end in the `value` seconds that it had; what it had begun was cancelled."""
+
+    def __init__(self, source: str, seconds: float) -> None:
+        super().__init__("turn_seconds", seconds)
+        self.source = source
+        self.args = (f"the turn of {source} did not end within {seconds} seconds; its work was cancelled",)
 
 
 class ActiveAgentUnknown(RunError):

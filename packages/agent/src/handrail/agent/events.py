@@ -209,7 +209,7 @@ class LimitReached(Event, frozen=True, tag="limit"):
     """A limit refused something."""
 
     limit: str
-    value: int
+    value: float
 
     def __str__(self) -> str:
         return f"[{self.path}] limit {self.limit}={self.value}"

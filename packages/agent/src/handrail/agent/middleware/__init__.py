@@ -1,5 +1,9 @@
 """The layers that come with Handrail, one concern a module."""
 
+from handrail.agent.middleware.timeout import Timeout
 from handrail.agent.middleware.tool_search import ToolSearch
 
-__all__ = ["ToolSearch"]
+__all__ = [
+    "Timeout",
+    "ToolSearch",
+]
