@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from handrail.agent.entering import Input
 from handrail.agent.errors import BuildError
+from handrail.agent.gates import check_approved
 from handrail.agent.graphs import Graph, check_offered, offered_tools, resolve
 from handrail.agent.handoffs import Handoff, check_policy, handoff
 from handrail.agent.kernel.middlewares import Middleware, check_middleware, layer_name
@@ -113,6 +114,7 @@ class Agent:
         give(self, "requires", dict(requires))
         check_middleware(self.middleware, name)
         check_offered(self, [_known_name(edge.target) for edge in self.handoffs])
+        check_approved(name, offered_tools(self, self.middleware), self.middleware)
         together([declared(channels, name), *[declared(each.channels, layer_name(each)) for each in self.middleware]])
         for each in offered_tools(self, self.middleware):
             each.prepare()

@@ -8,6 +8,7 @@ from handrail.agent.asking import ask_model
 from handrail.agent.calling import run_tool
 from handrail.agent.crossing import cross
 from handrail.agent.errors import BuildError, NameClash, UnknownTarget
+from handrail.agent.gates import check_approved, check_gates
 from handrail.agent.handoffs import Handoff
 from handrail.agent.kernel.chains import Call, compose_hook
 from handrail.agent.kernel.lowering import agent_chain, step_chain
@@ -73,6 +74,7 @@ class Bound:
         self.settings = agent.settings
         self.layers = tuple(layers)
         tools = offered_tools(agent, layers)
+        check_approved(agent.name, tools, layers)
         self.instructions = {**agent.instructions, **_brought_instructions(agent, layers)}
         self.tools = {tool.name: tool for tool in tools}
         self.handoffs = {spec.name: edge for spec, edge in zip(specs, agent.handoffs, strict=True)}
@@ -139,7 +141,8 @@ class Bound:
                 yield f"  tool {tool.name} = agent {to.child.name}, filter {to.filter!r}, returns {to.returns!r}"
             if not tool.children:
                 label = f", gives {tool.output_sensitivity}" if tool.output_sensitivity else ""
-                yield f"  tool {tool.name} ({tool.side_effects}{label})"
+                asks = ", needs approval" if tool.needs_approval is not False else ""
+                yield f"  tool {tool.name} ({tool.side_effects}{label}{asks})"
         for name, edge in self.handoffs.items():
             returns = f", returns {edge.returns!r}" if edge.returns is not None else ""
             turn = f", next turn {edge.next_turn}" if edge.next_turn != "target" else ""
@@ -159,6 +162,7 @@ class Graph:
     def __init__(self, root: str, agents: Mapping[str, Bound]) -> None:
         self.root = root
         self.agents = agents
+        check_gates([(bound.name, bound.tools, bound.layers) for bound in agents.values()])
         self.channels = together([bound.channels for bound in agents.values()])
         self.requires = any([bound.requires for bound in agents.values()])
         self._layered: tuple[tuple[Middleware, ...], Graph] | None = None

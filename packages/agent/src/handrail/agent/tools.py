@@ -44,7 +44,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     """A function that a model may call.
 
     `side_effects` says what running it again would mean (`side_effecting` unless declared); `timeout` is in seconds;
-    `output_sensitivity` labels its results; a `sequential` tool runs while no other of its response does.
+    `output_sensitivity` labels its results; a `sequential` tool runs while no other of its response does. One that
+    `needs_approval` (always, or where a function of its checked arguments says so) has a layer such as `Approval`
+    around it, or its agent is refused.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     output_sensitivity: str | None = None
     timeout: float | None = None
     sequential: bool = False
+    needs_approval: bool | Callable[[Mapping[str, Any]], bool] = False
 
     def __post_init__(self) -> None:
         check_tool_name(self.name, f"the tool {self.name!r}")
@@ -66,6 +69,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
             raise BuildError(f"output_sensitivity of {self.name} is one of {possible}, not {self.output_sensitivity!r}")
         if self.timeout is not None and not self.timeout > 0:
             raise BuildError(f"the timeout of {self.name} is in seconds and above 0, not {self.timeout!r}")
+        if not isinstance(self.needs_approval, bool) and not callable(self.needs_approval):
+            possible = "True, False or a function of its arguments"
+            raise BuildError(f"needs_approval of {self.name} is {possible}, not {self.needs_approval!r}")
 
     @property
     def children(self) -> "tuple[AgentTool, ...]":
@@ -125,6 +131,7 @@ def tool(
     output_sensitivity: str | None = None,
     timeout: float | None = None,
     sequential: bool = False,
+    needs_approval: bool | Callable[[Mapping[str, Any]], bool] = False,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(fn: Callable[..., Any] | None = None, /, **options: Any) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Makes a tool of a function, sync or async: its signature is the schema, its docstring the descriptions.

@@ -1,7 +1,7 @@
 """What middleware is: a class whose hooks pass through by default; override one."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from handrail.agent.errors import BuildError, NameClash
@@ -66,6 +66,10 @@ class Middleware:
     """Tools that the layer brings to its agent."""
     instructions: str = ""
     """Instructions that the layer brings to its agent, as a block of the layer's name."""
+    approves: bool = False
+    """Whether the layer asks before tools that need approval."""
+    gates: Collection[str] = ()
+    """The names of tools that the layer keeps; one that no agent with this layer has is refused."""
 
     def init_state(self) -> dict[str, Any]:
         """The private state at the start of each turn, or of the session for one that lives on."""
