@@ -1,12 +1,14 @@
 """The layers that come with Handrail, one concern a module."""
 
 from handrail.agent.middleware.approval import Approval
+from handrail.agent.middleware.loggings import Logging
 from handrail.agent.middleware.safeguard import Safeguard
 from handrail.agent.middleware.timeout import Timeout
 from handrail.agent.middleware.tool_search import ToolSearch
 
 __all__ = [
     "Approval",
+    "Logging",
     "Safeguard",
     "Timeout",
     "ToolSearch",
