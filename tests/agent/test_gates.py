@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from agent.desks import answers
 from handrail.agent import Agent, BuildError, ScriptedModel, Tool, tool
-from handrail.agent.kernel import Middleware
+from handrail.agent.kernel import CallTool, Middleware, ToolRequest, ToolResponse, around_tool
 from handrail.agent.middleware import Approval
+from handrail.filters import call
 
 
 def paying(needs: Any = True) -> Tool:
@@ -62,3 +64,13 @@ def test_one_layer_may_keep_the_tools_of_several_agents() -> None:
     Agent("A", model=ScriptedModel(), tools=[look], handoffs=[other], middleware=[layer]).check()
     with pytest.raises(BuildError, match="keeps the tool 'look', but the tools of B are pay"):
         other.check()
+
+
+async def test_a_layer_of_ones_own_may_be_the_one_that_asks() -> None:
+    @around_tool(approves=True, gates=["pay"])
+    async def gate(request: ToolRequest, call_next: CallTool) -> ToolResponse:
+        return ToolResponse(content="not today", is_error=True, error_class="denied")
+
+    model = ScriptedModel(call("pay", call_id="c1", amount=5), "done")
+    result = await Agent("X", model=model, tools=[paying()], middleware=[gate]).run("go")
+    assert answers(result.messages) == [("c1", "not today")]

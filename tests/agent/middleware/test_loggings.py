@@ -129,9 +129,6 @@ async def test_attempts_are_counted_where_the_layer_stands(lines: Lines) -> None
             except ModelUnavailable:
                 return await call_next(request)
 
-    class Inner(Logging):
-        """The same, inside."""
-
     def agent(*layers: Middleware) -> Agent:
         return Agent("X", model=ScriptedModel(ModelUnavailable("busy"), "done"), middleware=layers)
 
@@ -141,7 +138,7 @@ async def test_attempts_are_counted_where_the_layer_stands(lines: Lines) -> None
         ("ends", 2),
     ]
     lines.records.clear()
-    await agent(Again(), Inner("handrail.test")).run("go")
+    await agent(Again(), Logging("handrail.test", name="inner")).run("go")
     assert [(record.event, record.attempt, getattr(record, "error", "")) for record in lines.of("chat")] == [
         ("ends", 1, "ModelUnavailable"),
         ("ends", 2, ""),
@@ -288,10 +285,7 @@ async def test_what_an_inner_layer_did_shows_outside_and_not_inside(lines: Lines
             response = await call_next(request)
             return response.replace(message=assistant(response.message.text.upper()))
 
-    class Inner(Logging):
-        """The same, inside."""
-
-    layers = logged(Shouting(), Inner("handrail.test", text=True), text=True)
+    layers = logged(Shouting(), Logging("handrail.test", text=True, name="inner"), text=True)
     await Agent("X", model=ScriptedModel("done"), middleware=layers).run("go")
     assert [record.text for record in lines.of("chat")] == ["done", "DONE"]
 

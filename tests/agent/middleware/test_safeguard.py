@@ -282,10 +282,8 @@ async def test_runs_side_by_side_do_not_mix() -> None:
 
 
 async def test_two_layers_with_other_words_read_for_themselves() -> None:
-    class Second(Safeguard):
-        """The same with other words."""
-
-    agent = Agent("X", model=ScriptedModel("Hello."), middleware=[Safeguard(["bomb"]), Second(["gun"])])
+    layers = [Safeguard(["bomb"]), Safeguard(["gun"], name="guns")]
+    agent = Agent("X", model=ScriptedModel("Hello."), middleware=layers)
     assert (await agent.run("a gun")).output == NO
     assert (await agent.run("a bomb")).output == NO
     assert (await agent.run("hi")).output == "Hello."

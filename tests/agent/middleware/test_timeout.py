@@ -110,6 +110,12 @@ async def test_each_attempt_of_a_retry_outside_has_its_own_time() -> None:
     assert (await agent.run("go")).output == "attempt 2"
 
 
+async def test_two_times_stand_around_one_another_under_two_names() -> None:
+    layers = [Timeout(model=9), Timeout(model=SOON, name="each attempt")]
+    error = await failure(Agent("X", model=FunctionModel(Hanging().answer), middleware=layers), "go")
+    assert str(error) == f"function did not answer within {SOON} seconds"
+
+
 class Stuck(FunctionModel):
     """Streams two words, and then nothing."""
 

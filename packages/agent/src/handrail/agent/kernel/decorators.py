@@ -18,6 +18,8 @@ _OPTIONS = (
     "requires",
     "tools",
     "instructions",
+    "approves",
+    "gates",
 )
 
 
@@ -46,7 +48,8 @@ class _Hook:
     """A decorator that makes a layer of one function; see the hook of its name in `Middleware`.
 
     Options are the class attributes of a middleware (`name`, `jumps` of this one hook, `outside`, `inside`, `scope`,
-    `reducers`, `channels`, `requires`, `tools`, `instructions`), and `init_state`, values or a function.
+    `reducers`, `channels`, `requires`, `tools`, `instructions`, `approves`, `gates`), and `init_state`, values or a
+    function.
     """
 
     def __init__(self, hook: str) -> None:

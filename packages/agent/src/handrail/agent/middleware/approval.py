@@ -33,15 +33,21 @@ class Approval(Middleware):
     approves = True
 
     def __init__(
-        self, ask: Ask, *, tools: Collection[str] | Chooses | None = None, timeout: float | None = None
+        self,
+        ask: Ask,
+        *,
+        tools: Collection[str] | Chooses | None = None,
+        timeout: float | None = None,
+        name: str = "Approval",
     ) -> None:
         if not callable(ask):
             raise BuildError(f"Approval asks a function, not {ask!r}")
         names = () if tools is None or callable(tools) else tools
         is_list = isinstance(names, Collection) and not isinstance(names, str)
-        if not is_list or not all([isinstance(name, str) for name in names]):
+        if not is_list or not all([isinstance(each, str) for each in names]):
             raise BuildError(f"the tools of Approval are a list of names, or a function, not {tools!r}")
         check_seconds(timeout, "Approval(timeout=)")
+        self.name = name
         self.gates = frozenset(names)
         self._ask = ask
         self._chooses = tools if callable(tools) else None
@@ -66,7 +72,7 @@ class Approval(Middleware):
 
     async def _refusal(self, request: ToolRequest) -> tuple[str, str] | None:
         """None for yes; else what the model is told, and what those who listen are."""
-        name = request.tool.name
+        tool = request.tool.name
         try:
             async with asyncio.timeout(self._timeout) as deadline:
                 answer = not await self._is_asked_about(request) or await _asked(self._ask, request)
@@ -74,13 +80,13 @@ class Approval(Middleware):
                 raise TimeoutError
         except Exception as error:  # noqa: BLE001  # a gate that cannot say yes says no
             if isinstance(error, TimeoutError) and deadline.expired():
-                return f"{name} did not run: nobody approved it in time.", "timeout"
-            return f"{name} did not run: it could not be approved.", type(error).__name__
+                return f"{tool} did not run: nobody approved it in time.", "timeout"
+            return f"{tool} did not run: it could not be approved.", type(error).__name__
         if answer is True:
             return None
         if answer is False or isinstance(answer, str):
-            return f"{name} was not approved{f': {answer}' if answer else '.'}", "no"
-        return f"{name} did not run: it could not be approved.", f"answered with {type(answer).__name__}"
+            return f"{tool} was not approved{f': {answer}' if answer else '.'}", "no"
+        return f"{tool} did not run: it could not be approved.", f"answered with {type(answer).__name__}"
 
     async def _is_asked_about(self, request: ToolRequest) -> bool:
         needs = request.tool.needs_approval

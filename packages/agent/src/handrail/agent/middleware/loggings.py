@@ -36,13 +36,20 @@ class Logging(Middleware):
     """
 
     def __init__(
-        self, logger: str | logging.Logger = "handrail", level: int = logging.DEBUG, text: bool = False, cut: int = 200
+        self,
+        logger: str | logging.Logger = "handrail",
+        level: int = logging.DEBUG,
+        text: bool = False,
+        *,
+        cut: int = 200,
+        name: str = "Logging",
     ) -> None:
+        self.name = name
         if not isinstance(logger, str | logging.Logger):
             raise BuildError(f"Logging writes to a logger or the name of one, not to {logger!r}")
-        for name, number in (("level", level), ("cut", cut)):
+        for what, number in (("level", level), ("cut", cut)):
             if type(number) is not int or number < 1:
-                raise BuildError(f"{name} of Logging is a whole number above 0, not {number!r}")
+                raise BuildError(f"{what} of Logging is a whole number above 0, not {number!r}")
         self._logger = logging.getLogger(logger) if isinstance(logger, str) else logger
         self._level = level
         self._cut = cut if text else 0

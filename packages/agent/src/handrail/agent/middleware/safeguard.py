@@ -36,7 +36,9 @@ class Safeguard(Middleware):
         input: bool = True,
         tool_results: bool = True,
         output: bool = True,
+        name: str = "Safeguard",
     ) -> None:
+        self.name = name
         self._words = Words(words, case_sensitive=case_sensitive, whole=whole_words)
         if not isinstance(failure_response, str) or not failure_response.strip():
             raise BuildError(f"failure_response is what is said in an answer's place, not {failure_response!r}")

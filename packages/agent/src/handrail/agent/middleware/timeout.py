@@ -21,6 +21,7 @@ class Timeout(Middleware):
     model: float | None = None
     tool: float | None = None
     turn: float | None = None
+    name: str = "Timeout"
 
     def __post_init__(self) -> None:
         for what in ("model", "tool", "turn"):
