@@ -102,7 +102,9 @@ def test_a_whole_word_is_found_behind_one_that_is_not_whole() -> None:
     assert Words(["ass", "class"], whole=True).within("assess the class")
 
 
-@pytest.mark.parametrize("words", [[], "word", ["ok", ""], ["  "], ["\u200b"], ["\u0301"], [5], [None], None])
+@pytest.mark.parametrize(
+    "words", [[], "word", ["ok", ""], ["  "], ["\u200b"], ["\u0301"], [5], [None], None, iter(["word"])]
+)
 def test_what_is_no_word_is_refused(words: Any) -> None:
     with pytest.raises(BuildError, match="to look for"):
         Words(words)

@@ -7,7 +7,7 @@ has the whole list of such letters; here are those that stand for one Latin lett
 """
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Any
 
 from handrail.agent.errors import BuildError
@@ -104,13 +104,13 @@ class Words:
     which nothing is left to look for.
     """
 
-    def __init__(self, words: Sequence[str], *, case_sensitive: bool = False, whole: bool = False) -> None:
+    def __init__(self, words: Collection[str], *, case_sensitive: bool = False, whole: bool = False) -> None:
         from ahocorasick import Automaton  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
         self._case_sensitive = case_sensitive
         self._whole = whole
         self._automaton: Any = Automaton()
-        if isinstance(words, str) or not words:
+        if isinstance(words, str) or not isinstance(words, Collection) or not words:
             raise BuildError(f"the words to look for are a list of at least one, not {words!r}")
         for word in words:
             bare = self._compared(_parts(word).translate(_AS_IT_IS)) if isinstance(word, str) else ""

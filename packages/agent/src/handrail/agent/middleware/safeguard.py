@@ -1,6 +1,6 @@
 """The layer that keeps words away from the model, and from who reads its answers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from hashlib import sha256
 
 from handrail.agent.errors import BuildError
@@ -28,7 +28,7 @@ class Safeguard(Middleware):
 
     def __init__(
         self,
-        words: Sequence[str],
+        words: Collection[str],
         *,
         failure_response: str = "I cannot help with that.",
         case_sensitive: bool = False,
