@@ -3,13 +3,17 @@
 from handrail.agent.middleware.approval import Approval
 from handrail.agent.middleware.loggings import Logging
 from handrail.agent.middleware.safeguard import Safeguard
+from handrail.agent.middleware.schema_validation import SchemaValidation
 from handrail.agent.middleware.timeout import Timeout
 from handrail.agent.middleware.tool_search import ToolSearch
+from handrail.agent.middleware.validation import Validation
 
 __all__ = [
     "Approval",
     "Logging",
     "Safeguard",
+    "SchemaValidation",
     "Timeout",
     "ToolSearch",
+    "Validation",
 ]
