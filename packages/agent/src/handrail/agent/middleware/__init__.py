@@ -2,6 +2,7 @@
 
 from handrail.agent.middleware.approval import Approval
 from handrail.agent.middleware.loggings import Logging
+from handrail.agent.middleware.memory import Memory
 from handrail.agent.middleware.safeguard import Safeguard
 from handrail.agent.middleware.schema_validation import SchemaValidation
 from handrail.agent.middleware.timeout import Timeout
@@ -11,6 +12,7 @@ from handrail.agent.middleware.validation import Validation
 __all__ = [
     "Approval",
     "Logging",
+    "Memory",
     "Safeguard",
     "SchemaValidation",
     "Timeout",
