@@ -18,7 +18,20 @@ LEAVES = (
     "handrail.agent.providers",
     "handrail.cli.viewer",
 )
-HEAVY = {"pydantic", "httpx", "httpx_sse", "jsonschema", "tiktoken", "typer", "rich", "orjson", "tenacity", "rfc8785"}
+HEAVY = {
+    "pydantic",
+    "httpx",
+    "httpx_sse",
+    "jsonschema",
+    "jsonschema_rs",
+    "referencing",
+    "tiktoken",
+    "typer",
+    "rich",
+    "orjson",
+    "tenacity",
+    "rfc8785",
+}
 
 
 @pytest.fixture(scope="module")

@@ -21,9 +21,8 @@ from handrail.agent import (
 from handrail.agent.conversations import Conversations, joined
 from handrail.agent.errors import MissingDeps
 from handrail.agent.kernel import TurnRequest, TurnResult, remove
-from handrail.agent.kernel.requests import ChatResponse
 from handrail.agent.middleware import Memory, Validation
-from handrail.filters import Message, assistant, breaches, call, last_user, system, user
+from handrail.filters import Image, Opaque, Reasoning, assistant, breaches, call, last_user, system, user
 from handrail.sessions import Session
 
 C = {"conversation_id": "c"}
@@ -251,7 +250,11 @@ async def test_a_session_that_holds_the_conversation_is_not_given_it_twice(tmp_p
 async def test_what_has_left_a_sessions_view_is_not_brought_back(tmp_path: Path) -> None:
     class Short(Middleware):
         async def before_agent(self, state: Any, run: Any) -> Any:
-            return {"messages": remove(*[message.id for message in state.messages[:2]])} if len(state.messages) > 4 else None
+            return (
+                {"messages": remove(*[message.id for message in state.messages[:2]])}
+                if len(state.messages) > 4
+                else None
+            )
 
     path = tmp_path / "s.jsonl"
     agent, model = desk("One.", "Two.", "Three.", "Four.", middleware=[Memory(), Short()])
@@ -344,13 +347,8 @@ def test_what_the_view_held_before_decides_what_it_lacks() -> None:
 
 
 async def test_every_kind_of_part_comes_back_as_it_went() -> None:
-    from handrail.filters import Image, Opaque, Reasoning
-
-    thought = ChatResponse(
-        Message("assistant", (Reasoning("hm", provider="p", data="{}"), Opaque("p", "search", "{}", "tool"), "Yes."))  # type: ignore[arg-type]  # text is taken for a part
-    )
-    memory = Memory()
-    agent, model = desk(thought, "Two.", middleware=[memory])
+    thought = assistant([Reasoning("hm", provider="p", data="{}"), Opaque("p", "search", "{}", "tool"), "Yes."])
+    agent, model = desk(thought, "Two.", middleware=[Memory()])
     first = await agent.run(user(["Look", Image(data="aGk=", media_type="image/png")], sensitivity="secret"), deps=C)
     await agent.run("b", deps=C)
     assert model.requests[-1].messages[:2] == first.messages

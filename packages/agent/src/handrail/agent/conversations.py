@@ -14,6 +14,9 @@ from handrail.filters.messages import Messages, is_empty
 if TYPE_CHECKING:
     from handrail.agent.contexts import RunContext
 
+_ENCODER = msgspec.json.Encoder()
+_DECODER = msgspec.json.Decoder(list[Message])
+
 
 class Store(Protocol):
     """Where conversations are kept, each by its id. Every message has an id, unlike any other of its conversation.
@@ -103,9 +106,9 @@ def named(result: TurnResult, run: "RunContext[Any]") -> TurnResult:
 
 def as_text(messages: Messages) -> str:
     """Messages as JSON, for a layer's private state."""
-    return msgspec.json.encode(messages).decode()
+    return _ENCODER.encode(messages).decode()
 
 
 def as_messages(text: str) -> list[Message]:
     """The messages of such a text."""
-    return msgspec.json.decode(text, type=list[Message])
+    return _DECODER.decode(text)

@@ -119,7 +119,10 @@ def enter(turn: "Turn", request: TurnRequest) -> None:
         return
     if request.load_history:
         _withdraw(turn)
-        _changed(turn, request, turn.at_entry, "the turn was begun again")
+        # What an outer layer put in front of the turn when it was first begun stands in the view already.
+        given = {message.id for message in request.messages} - {message.id for message in turn.entered}
+        standing = History([each for each in turn.at_entry if each.id not in given]) if given else turn.at_entry
+        _changed(turn, request, standing, "the turn was begun again")
     elif (fresh := _beyond(turn.history, request.messages)) is not None:
         _go_on(turn, fresh, request.keep_attempts)
     else:

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypedDict
 
 import msgspec
 
@@ -17,6 +17,17 @@ Fallback: TypeAlias = str | Message | Callable[[TurnResult], str | Message | Awa
 Feedback: TypeAlias = str | Callable[[TurnResult, str], str | Message | Awaitable[str | Message]]
 
 FEEDBACK = "Your answer was not accepted: {reason}\nGive the whole answer again, with that put right."
+
+
+class Options(TypedDict, total=False):
+    """The options that every such layer has; see `Validating`."""
+
+    retries: int
+    on_exhausted: OnExhausted
+    fallback: Fallback | None
+    keep_attempts: bool
+    feedback: Feedback | None
+    name: str
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -48,7 +59,7 @@ class Validating(Middleware):
         feedback: Feedback | None = None,
         name: str = "",
     ) -> None:
-        self.name = name  # type: ignore[misc]  # a layer may have a name of its own
+        self.name = name
         self.retries = retries
         self.on_exhausted = on_exhausted
         self.fallback = fallback

@@ -34,7 +34,7 @@ class Memory(Middleware):
     def __init__(
         self, store: Store | None = None, *, conversation: Conversation = "conversation_id", name: str = ""
     ) -> None:
-        self.name = name  # type: ignore[misc]  # a layer may have a name of its own
+        self.name = name
         self.store: Store = Conversations() if store is None else store
         if not all([callable(getattr(self.store, method, None)) for method in ("load", "commit")]):
             raise BuildError(f"the store of {layer_name(self)} has load(id) and commit(id, delta), unlike {store!r}")

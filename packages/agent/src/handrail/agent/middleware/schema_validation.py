@@ -2,14 +2,14 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 from handrail.agent.errors import BuildError
 from handrail.agent.json_texts import JsonText, NotJson, read_json
 from handrail.agent.kernel.requests import TurnResult
 from handrail.agent.keywords import pointer
 from handrail.agent.schemas import Problem, Schema
-from handrail.agent.validating import Judged, Validating
+from handrail.agent.validating import Judged, Options, Validating
 from handrail.filters import Message
 
 Fit: TypeAlias = Callable[[JsonText], tuple[Any, Sequence[Problem]]]
@@ -32,7 +32,7 @@ class SchemaValidation(Validating):
         max_errors: int | None = None,
         code_fence: bool = True,
         formats: bool = True,
-        **options: Any,
+        **options: Unpack[Options],
     ) -> None:
         if max_errors is not None and (type(max_errors) is not int or max_errors < 1):
             raise BuildError(f"max_errors of SchemaValidation is a number from 1 on, not {max_errors!r}")

@@ -2,11 +2,11 @@
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 from handrail.agent.errors import BuildError
 from handrail.agent.kernel.requests import TurnResult
-from handrail.agent.validating import Judged, Validating
+from handrail.agent.validating import Judged, Options, Validating
 
 Found: TypeAlias = bool | str | None
 Check: TypeAlias = Callable[[Any], Found | Awaitable[Found]]
@@ -21,7 +21,7 @@ class Validation(Validating):
     takes long is async. The other options, and what becomes of an answer, are those of `Validating`.
     """
 
-    def __init__(self, check: Check, **options: Any) -> None:
+    def __init__(self, check: Check, **options: Unpack[Options]) -> None:
         if not callable(check):
             raise BuildError(f"Validation checks answers with a function, not {check!r}")
         super().__init__(**options)
