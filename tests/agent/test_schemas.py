@@ -161,6 +161,12 @@ def test_a_pattern_that_goes_back_and_back_ends_and_is_a_no_wherever_it_stands(s
     assert problems(schema, value) != []
 
 
+def test_many_such_texts_take_no_longer_than_one() -> None:
+    assert problems({"items": {"pattern": SLOW}}, [LONG] * 10_000) == [
+        "#/0: it holds a text that takes a pattern too long"
+    ]
+
+
 def test_a_pattern_that_needs_not_go_back_does_not() -> None:
     assert problems({"pattern": "^(a+)+$"}, "a" * 100_000 + "!") != []
     assert problems({"pattern": "^(a+)+$"}, "a" * 100_000) == []

@@ -16,7 +16,8 @@ MOST = 1000
 """How many problems of one value are looked for."""
 BACKTRACKS = 100_000
 """How far a pattern with look-around or back-references may go back in one text (some milliseconds); beyond that the
-text counts as one that does not fit, wherever the pattern stands. Other patterns never go back."""
+text counts as one that does not fit, wherever the pattern stands, and nothing more is looked for. Other patterns never
+go back."""
 
 
 class Problem(msgspec.Struct, frozen=True, order=True):
@@ -42,10 +43,12 @@ class Schema:
 
     def problems(self, value: Json) -> list[Problem]:
         """All that is wrong with a value, in the order of its places; what was found there is not repeated."""
+        from jsonschema_rs import ValidationErrorKind
+
         found: list[tuple[list[tuple[bool, int, str]], Problem]] = []
         for number, error in enumerate(self._validator.iter_errors(value), 1):
             found.append((_order(error.instance_path), Problem(pointer(error.instance_path), _told(error))))
-            if number == MOST:
+            if number == MOST or isinstance(error.kind, ValidationErrorKind.BacktrackLimitExceeded):
                 break
         return [problem for _, problem in sorted(found)]
 
