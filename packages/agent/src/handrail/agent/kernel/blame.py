@@ -1,7 +1,7 @@
 """Which layer an error came from, read from its traceback, so that no layer costs anything while all goes well."""
 
-from collections.abc import Iterable, Sequence
-from types import CodeType, TracebackType
+from collections.abc import Iterable, Mapping, Sequence
+from types import CodeType, FrameType, TracebackType
 
 from handrail.agent.kernel.middlewares import HOOKS, Middleware, defines, layer_name
 
@@ -12,23 +12,30 @@ _INSIDE = frozenset(
 
 def blame(error: BaseException, layers: Iterable[Middleware]) -> str | None:
     """The hook of these layers that raised the error, as `Layer.hook`; None where it came from elsewhere."""
-    hooks: dict[CodeType, str] = {}
+    hooks: dict[CodeType, dict[str, Middleware]] = {}
     for layer in layers:
         for hook in HOOKS:
             code = getattr(getattr(layer, hook), "__code__", None)
             if code is not None and defines(layer, hook):
-                hooks[code] = f"{layer_name(layer)}.{hook}"
+                hooks.setdefault(code, {})[f"{layer_name(layer)}.{hook}"] = layer
     found: str | None = None
     trace: TracebackType | None = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
         if frame.f_code in hooks:
-            found = hooks[frame.f_code]
+            found = _which(hooks[frame.f_code], frame)
         elif frame.f_globals.get("__name__") in _INSIDE:
             # The hook called on, and what it called on to raised.
             found = None
         trace = trace.tb_next
     return found
+
+
+def _which(named: Mapping[str, Middleware], frame: FrameType) -> str:
+    # Layers of one class share their code; which of them it was stands in its first argument.
+    first = frame.f_locals.get(frame.f_code.co_varnames[0]) if frame.f_code.co_argcount else None
+    own = [name for name, layer in named.items() if layer is first]
+    return own[0] if own else " or ".join(named)
 
 
 def wrong_return(layers: Sequence[Middleware], agent: str, hook: str, found: object, wanted: str) -> str:
