@@ -124,6 +124,12 @@ def close_calls(turn: "Turn", calls: Sequence[ToolCall], text: str = "Not run: t
     turn.run.log.write(*[ToolResultRecord(path=turn.path, message=result) for result in results])
 
 
+def cut_off(turn: "Turn", calls: Sequence[ToolCall], error: BaseException) -> None:
+    """Answers calls that were still to run when an error ended the turn."""
+    if calls:
+        _close(turn, calls, {call.id: turn.scope.ids.next() for call in calls}, {}, error)
+
+
 def _refuse(
     turn: "Turn", calls: Sequence[ToolCall], ids: Mapping[str, str], results: dict[str, Message], limit: LimitExceeded
 ) -> None:

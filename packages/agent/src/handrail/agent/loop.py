@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from handrail.agent.asking import ask, fitted
-from handrail.agent.calling import answer_calls, close_calls
+from handrail.agent.calling import answer_calls, close_calls, cut_off
 from handrail.agent.contexts import RunContext
 from handrail.agent.editing import apply, enter, feedback_record, leave_rejected, rewrite
 from handrail.agent.errors import CancelSwallowed, HandoffRefused, InvalidAnswer, InvalidJump, UnknownTarget
@@ -197,15 +197,17 @@ class Turn:
                 check_deps(self.bound, self.context.deps)
             result = await self.bound.whole(self)
             self.refuse_swallowed_cancel()
-            self._check(result)
-            if result.message is not None and result.message is not self.last_answer:
-                self._say_rewritten(result.message)
+            if self.requested is not None:
+                late = f"{self.requested.target} was handed the conversation by code after the last step of the turn"
+                raise HandoffRefused(f"{late}, where nothing takes it up")
             if self.context.states:
                 keep_private(self)
             status = result.status
             return result
-        except Exception as error:
-            status, problem = "failed", type(error).__name__
+        except BaseException as error:
+            cut_off(self, self._open_calls(), error)
+            if isinstance(error, Exception):
+                status, problem = "failed", type(error).__name__
             raise
         finally:
             self._end(status, problem)
@@ -223,19 +225,33 @@ class Turn:
         again = TurnRequest(run=self.context, messages=self.history, load_history=False, keep_attempts=True)
         request = again if self.played else TurnRequest(run=self.context, messages=self.entered)
         result = await self.bound.turn(request)
+        self.refuse_swallowed_cancel()
         if type(result) is not TurnResult:
             raise InvalidAnswer(wrong_return(self.bound.layers, self.bound.name, "around_turn", result, "TurnResult"))
+        self._check(result)
+        close_calls(self, self._open_calls())
+        if result.message is not None and result.message is not self.last_answer:
+            result = self._say_rewritten(result, result.message)
         return result
 
-    def end_at_once(self) -> TurnResult:
+    async def end_at_once(self) -> TurnResult:
         """The turn's result where a hook ends it before it was entered."""
         self.played = True
         close_calls(self, self._open_calls())
-        return self._ended()
+        handed_over = self.requested is not None and await answer_calls(self, ())
+        return self._result("handed_over", None) if handed_over else self._ended()
 
     def refreshed(self, result: TurnResult) -> TurnResult:
-        """The result after a hook has edited the view."""
+        """The result after a hook has edited the view: an answer that was given other words is the new one."""
+        place = self.history.position(result.message.id) if result.message is not None else None
+        if place is not None and self.history[place] is not result.message:
+            result = self._reworded(result, self.history[place])
         return result.replace(messages=self.history, new_messages=self._new())
+
+    def _reworded(self, result: TurnResult, message: Message) -> TurnResult:
+        self.last_answer = message
+        same = result.message is not None and result.output == result.message.text
+        return result.replace(message=message, output=message.text if same else result.output)
 
     def _check(self, result: TurnResult) -> None:
         if (self.passed is not None) != (result.status == "handed_over"):
@@ -250,13 +266,15 @@ class Turn:
                 f"with {len(message.tool_calls)} open calls"
             )
 
-    def _say_rewritten(self, message: Message) -> None:
+    def _say_rewritten(self, result: TurnResult, message: Message) -> TurnResult:
         # A hook answered in the loop's place, or put other words into the answer: the view has what it says.
         place = self.history.position(message.id) if message.id else None
         if place is None:
-            self.say(message if message.id else self.named(message))
+            message = message if message.id else self.named(message)
+            self.say(message)
         elif self.history[place] != message:
             rewrite(self, [*self.history[:place], message, *self.history[place + 1 :]], "the answer, changed by a hook")
+        return self._reworded(result, message)
 
     def named(self, message: Message) -> Message:
         """The message with an id, a time, and for an answer the agent's name."""
@@ -301,8 +319,8 @@ class Turn:
         while True:
             if self.task is not None and self.task.cancelling() > self.cancels:
                 self.refuse_swallowed_cancel()
-            self.answer, self.asked = None, False
-            if jump != "tools":
+            self.answer, self.asked, begun = None, False, jump != "tools"
+            if begun:
                 context.step += 1
                 if emit is not None:
                     self.tell(StepStart, context.step)
@@ -312,27 +330,33 @@ class Turn:
                     jump = None
                 else:
                     jump = await stepped(self)
-            message = self._last_open() if jump == "tools" and self.answer is None else self.answer
-            calls = message.tool_calls if message is not None else ()
-            if jump is not None and (jump != "tools" or not calls):
-                if jump == "tools":
-                    raise InvalidJump(f"a hook of {self.bound.name} jumps to 'tools', and no call is open there")
-                close_calls(self, calls)
-                if not self.asked:
-                    context.step -= 1
-                if jump == "end":
-                    return self._ended()
-                if not self.asked:
-                    self.budget.take_step()
-                continue
-            jump = None
+                    if not self.asked and jump != "end":
+                        self.budget.take_step()  # no circle of jumps is endless
+            calls = self._calls_to_answer(jump)
             handed_over = bool(calls or self.requested) and await answer_calls(self, calls)
-            if emit is not None:
+            if emit is not None and begun:
                 self.tell(StepEnd, context.step)
                 if run.crowded():
                     await run.throttle()
-            if handed_over or not calls:
-                return self._result("handed_over" if handed_over else "completed", message)
+            if begun and not self.asked:
+                context.step -= 1
+            if jump == "end" and not handed_over:
+                return self._ended()
+            if handed_over or not (calls or jump):
+                return self._result("handed_over" if handed_over else "completed", self.answer)
+            jump = None
+
+    def _calls_to_answer(self, jump: Target | None) -> Sequence[ToolCall]:
+        """The calls of the answer, if they are to run; those that a hook jumped past are answered with "not run"."""
+        if jump == "tools" and self.answer is None:
+            self.answer = self._last_open()
+        calls = self.answer.tool_calls if self.answer is not None else ()
+        if jump == "tools" and not calls:
+            raise InvalidJump(f"a hook of {self.bound.name} jumps to 'tools', and no call is open there")
+        if jump is None or jump == "tools":
+            return calls
+        close_calls(self, calls)
+        return ()
 
     async def ask(self) -> None:
         """The innermost part of a step: the model is asked, through the chat chain."""

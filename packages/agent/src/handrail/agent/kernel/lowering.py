@@ -110,7 +110,7 @@ def _agent_layer(place: int, layer: Middleware) -> "Around[Turn, TurnResult]":
             jump = turn.apply(layer, "before_agent", update) if update is not None else None
             if jump == "end":
                 # It passes this layer's own after-part too, and those outside.
-                result = turn.end_at_once()
+                result = await turn.end_at_once()
             elif jump is not None:
                 result = await turn.enter_at(jump)
         if result is None:
