@@ -95,12 +95,17 @@ def rewrite(turn: "Turn", messages: list[Message], reason: str, open_id: str | N
 
 def _become(turn: "Turn", after: History, reason: str) -> None:
     before = turn.history
+    if len(before) == len(after) and all([a is b or a == b for a, b in zip(before, after, strict=True)]):
+        return
     kept = {message.id for message in after}
     turn.removed |= {message.id for message in before if message.id not in kept}
     turn.run.log.edit(turn.path, before, after, reason)
     turn.history = after
     turn.edited = True
     turn.labelled = 0
+    if not turn.played:
+        # What is new to the agent is given to the layers around its turn as a hook before it left it.
+        turn.entered = tuple([message for message in after if turn.base.position(message.id) is None])
 
 
 def enter(turn: "Turn", request: TurnRequest) -> None:
