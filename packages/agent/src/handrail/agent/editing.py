@@ -113,8 +113,9 @@ def enter(turn: "Turn", request: TurnRequest) -> None:
 
     Raises `InvalidAnswer` where the turn may not be entered again.
     """
-    if turn.passed is not None:
-        raise InvalidAnswer(f"a hook around the turn of {turn.bound.name} re-enters it after it handed over")
+    if turn.passed is not None or turn.ended_as:
+        ended = "it handed over" if turn.passed is not None else f"it ended as {turn.ended_as!r}"
+        raise InvalidAnswer(f"a hook around the turn of {turn.bound.name} re-enters it after {ended}")
     first = not turn.played
     turn.played = True
     if first:
@@ -124,6 +125,8 @@ def enter(turn: "Turn", request: TurnRequest) -> None:
         return
     if request.load_history:
         _withdraw(turn)
+        # What was asked for and not done in what leaves, goes with it.
+        turn.requested, turn.writes = None, {}
         # What an outer layer put in front of the turn when it was first begun stands in the view already.
         given = {message.id for message in request.messages} - {message.id for message in turn.entered}
         standing = History([each for each in turn.at_entry if each.id not in given]) if given else turn.at_entry

@@ -80,7 +80,7 @@ class Bound:
         self.handoffs = {spec.name: edge for spec, edge in zip(specs, agent.handoffs, strict=True)}
         self.targets = targets
         self.specs = (*[tool.prepare().spec for tool in tools], *specs)
-        self.turn = compose_hook(layers, "around_turn", _play)
+        self.turn = compose_hook(layers, "around_turn", _play, heard=_passing_through)
         self.whole = agent_chain(layers, _enter_turn)
         self.step = step_chain(layers, _ask)
         self.chat = compose_hook(layers, "around_chat", ask_model)
@@ -204,6 +204,17 @@ def _enter_turn(turn: "Turn") -> Coroutine[Any, Any, TurnResult]:
 
 async def _ask(turn: "Turn") -> None:
     await turn.ask()
+
+
+def _passing_through(call: "Call[TurnRequest, TurnResult]") -> "Call[TurnRequest, TurnResult]":
+    # A turn that did not complete must pass through the layers outside: the loop is not entered once more.
+    async def heard(request: TurnRequest) -> TurnResult:
+        result = await call(request)
+        if type(result) is TurnResult and result.status != "completed":
+            request.run.turn.ended_as = result.status
+        return result
+
+    return heard
 
 
 def _play(request: TurnRequest) -> Coroutine[Any, Any, TurnResult]:

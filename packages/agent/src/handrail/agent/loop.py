@@ -10,7 +10,7 @@ from handrail.agent.calling import answer_calls, close_calls, cut_off
 from handrail.agent.contexts import RunContext
 from handrail.agent.editing import apply, enter, feedback_record, leave_rejected, rewrite
 from handrail.agent.errors import CancelSwallowed, HandoffRefused, InvalidAnswer, InvalidJump, UnknownTarget
-from handrail.agent.events import StepEnd, StepStart, TurnEnd, TurnStart
+from handrail.agent.events import Discard, MessageDone, StepEnd, StepStart, TurnEnd, TurnStart
 from handrail.agent.handing import Asked
 from handrail.agent.handoffs import handoff
 from handrail.agent.kernel.blame import wrong_return
@@ -92,6 +92,7 @@ class Turn:
         "delivered",
         "drawn",
         "edited",
+        "ended_as",
         "emit",
         "entered",
         "finish_reason",
@@ -170,6 +171,7 @@ class Turn:
         self.rejected: tuple[str, ...] = ()
         self.writes: dict[str, Mapping[str, Any]] = {}
         self.jump: Target | None = None
+        self.ended_as = ""
         self.finish_reason = ""
         self.result: TurnResult | None = None
         self.task = asyncio.current_task()
@@ -268,12 +270,23 @@ class Turn:
 
     def _say_rewritten(self, result: TurnResult, message: Message) -> TurnResult:
         # A hook answered in the loop's place, or put other words into the answer: the view has what it says.
+        last = self.last_answer
         place = self.history.position(message.id) if message.id else None
-        if place is None:
-            message = message if message.id else self.named(message)
-            self.say(message)
-        elif self.history[place] != message:
-            rewrite(self, [*self.history[:place], message, *self.history[place + 1 :]], "the answer, changed by a hook")
+        if place is not None and last is not None and message.id == last.id:
+            if self.history[place] != message:
+                edited = [*self.history[:place], message, *self.history[place + 1 :]]
+                rewrite(self, edited, "the answer, changed by a hook")
+            return self._reworded(result, message)
+        if last is not None:
+            # The loop's answer was not accepted, and leaves.
+            self.rejected += (last.id,)
+            if self.emit is not None:
+                self.tell(Discard, last.id, "another answer was given")
+        if not message.id or place is not None or message.id in self.removed or (last and message.id == last.id):
+            message = self.named(message)
+        self.say(message)
+        if self.emit is not None:
+            self.tell(MessageDone, message)
         return self._reworded(result, message)
 
     def named(self, message: Message) -> Message:

@@ -36,14 +36,16 @@ def compose_hook(
     terminal: Call[RequestT, ResponseT],
     *,
     without: int = -1,
+    heard: Callable[[Call[RequestT, ResponseT]], Call[RequestT, ResponseT]] | None = None,
 ) -> Call[RequestT, ResponseT]:
     """The chain of one hook: of each middleware that defines it, showing each its own private state and no other's.
-    The layer at the place `without` is left out."""
+    The layer at the place `without` is left out; `heard` is put around what each layer calls on to."""
     layers = [(place, layer) for place, layer in enumerate(middleware) if defines(layer, hook) and place != without]
     stateful = [place for place, layer in layers if defines(layer, "init_state")]
     call = terminal
     for place, layer in reversed(layers):
         around: Around[RequestT, ResponseT] = getattr(layer, hook)
+        call = heard(call) if heard is not None else call
         if place in stateful:
             call = _own_link(around, call, place)
         elif stateful and place > stateful[0]:
