@@ -92,8 +92,8 @@ class Turn:
         "delivered",
         "drawn",
         "edited",
-        "ended_as",
         "emit",
+        "ended_as",
         "entered",
         "finish_reason",
         "highest",
@@ -234,6 +234,10 @@ class Turn:
         close_calls(self, self._open_calls())
         if result.message is not None and result.message is not self.last_answer:
             result = self._say_rewritten(result, result.message)
+        if self.rejected:
+            # What comes after the turn sees what was accepted, and no attempt before it.
+            leave_rejected(self)
+            result = result.replace(messages=self.history, new_messages=self._new())
         return result
 
     async def end_at_once(self) -> TurnResult:
@@ -276,6 +280,10 @@ class Turn:
             if self.history[place] != message:
                 edited = [*self.history[:place], message, *self.history[place + 1 :]]
                 rewrite(self, edited, "the answer, changed by a hook")
+                self.run.said[:] = [message if said.id == message.id else said for said in self.run.said]
+                if self.emit is not None:
+                    self.tell(Discard, message.id, "the answer was given other words")
+                    self.tell(MessageDone, message)
             return self._reworded(result, message)
         if last is not None:
             # The loop's answer was not accepted, and leaves.

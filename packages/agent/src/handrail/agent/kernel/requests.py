@@ -52,7 +52,9 @@ class TurnRequest(Request, frozen=True, kw_only=True):
         if result.status != "completed":
             raise InvalidAnswer(f"a turn that ended as {result.status!r} must pass through; it cannot be entered again")
         said = user(feedback) if isinstance(feedback, str) else feedback
-        return self.replace(messages=(*result.messages, said), load_history=False, keep_attempts=keep_attempts)
+        return self.replace(
+            messages=(*result.messages, said), load_history=False, resume=False, keep_attempts=keep_attempts
+        )
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
