@@ -32,10 +32,13 @@ def write(turn: "Turn", values: Mapping[str, Any], owner: str) -> None:
 
 def _write(turn: "Turn", writes: Sequence[tuple[Declared, Any, str]]) -> None:
     changed: dict[str, bytes] = {}
+    channels = turn.scope.channels.copied()
     for channel, value, owner in writes:
-        now = turn.scope.channels.write(channel, value, owner)
+        now = channels.write(channel, value, owner)
         if not channel.how.private and turn.run.log.on:
             changed[channel.name] = as_json(now, owner, channel.name)
+    # All of them are made, or where one cannot be, none is.
+    turn.scope.channels = channels
     if changed:
         turn.run.log.stage(StateRecord(path=turn.path, values=_object(changed)))
 

@@ -196,17 +196,26 @@ class Channels:
     def write(self, channel: Declared, value: Any, owner: str) -> Any:
         """Folds a write into what stands, and gives the new value.
 
-        Raises `StateError` for a value that does not fit the channel's type, or that JSON cannot carry.
+        Raises `StateError` for a value that cannot be folded in, does not fit the channel's type, or that JSON cannot
+        carry.
         """
         standing = self.value(channel)
         if channel.how.reducer is not None and standing is not _ABSENT:
-            value = channel.how.reducer(copy.deepcopy(standing), value)
+            try:
+                value = channel.how.reducer(copy.deepcopy(standing), value)
+            except Exception as error:
+                problem = f"cannot take this value: its reducer raised {type(error).__name__}: {error}"
+                raise StateError(owner, channel.name, problem) from error
         return self.put(channel, value, owner)
 
     def put(self, channel: Declared, value: Any, owner: str) -> Any:
         """Puts a value in the place of what stands, and gives it as the channel's type has it. Raises `StateError`."""
         checked = self._values[channel.name] = checked_value(channel, value, owner)
         return checked
+
+    def copied(self) -> "Channels":
+        """The same values; what is written into the one does not reach the other."""
+        return Channels(self._values)
 
     def public(self, channels: Mapping[str, Declared]) -> dict[str, Any]:
         """The values that leave the run."""
@@ -246,11 +255,14 @@ def folded(
 ) -> list[tuple[Declared, Any, str]]:
     """The writes of the calls of one response, in call order, as (channel, value, who wrote it).
 
-    Raises `UnknownChannel`, and `StateConflict` where two calls write a channel without a reducer or another policy.
+    Raises `UnknownChannel`, `StateConflict` where two calls write a channel without a reducer or another policy, and
+    `StateError` for writes that are none.
     """
     by: dict[str, list[tuple[str, Any]]] = {}
     ordered: list[tuple[Declared, Any, str]] = []
     for call_id, written in writes.items():
+        if not isinstance(written, Mapping):
+            raise StateError(owners[call_id], "writes", f"are values by channel, not {type(written).__name__}")
         for name, value in written.items():
             if name not in channels:
                 raise UnknownChannel(owners[call_id], name, sorted(channels))
