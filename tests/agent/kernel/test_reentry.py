@@ -1,4 +1,4 @@
-"""A layer around the turn may have the agent try once more: what is said is stored once, what is rejected leaves."""
+"""A layer around the turn may have the agent try once more: all is stored once, and what was rejected leaves."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

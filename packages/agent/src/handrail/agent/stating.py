@@ -1,5 +1,6 @@
 """The shared and the private state of a run: what is written when, and what goes into the session."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -94,8 +95,11 @@ def first_state(turn: "Turn", place: int) -> PrivateState:
     values = layer.init_state() if kept is None else kept
     if not isinstance(values, dict):
         raise StateError(name, "init_state", f"gives {type(values).__name__}, not a dict")
-    if kept is None and not _is_plain(values):
-        _carried(name, values)
+    if not _is_plain(values):
+        if kept is None:
+            _carried(name, values)
+        # What is changed within it is this turn's own, whoever else begins from the same values.
+        values = copy.deepcopy(values)
     return PrivateState(values, name, layer.reducers)
 
 
