@@ -32,7 +32,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
 DEFAULT_SETTINGS = Settings()
 
 
-class ToolSpec(msgspec.Struct, frozen=True):
+class ToolSpec(msgspec.Struct, frozen=True, dict=True):
     """A tool as a model sees it: its name, what it is for, and the JSON Schema of its arguments."""
 
     name: str
@@ -40,11 +40,30 @@ class ToolSpec(msgspec.Struct, frozen=True):
     parameters: Mapping[str, Any]
 
 
+class OutputSchema(msgspec.Struct, frozen=True, dict=True):
+    """What the answer's text must be: JSON that fits a schema, which is an object's at its root. `strict` asks the
+    service to hold the model to it wherever the schema can be made strict."""
+
+    name: str
+    schema: Mapping[str, Any]
+    strict: bool = True
+
+
 class Profile(msgspec.Struct, frozen=True):
-    """What a model can do."""
+    """What a model can do.
+
+    `json_schema` says that it can be held to a schema for its answer, `json_schema_with_tools` that it can be while it
+    is offered tools, within `max_schema_bytes` (of the schema as JSON) and `max_schema_properties` (of all its objects
+    together; None is no limit). `strict_tools` says that it can be held to the schemas of its tools.
+    """
 
     streaming: bool = True
     tools: bool = True
+    json_schema: bool = False
+    json_schema_with_tools: bool = True
+    max_schema_bytes: int | None = None
+    max_schema_properties: int | None = None
+    strict_tools: bool = False
 
 
 class ChatResponse(msgspec.Struct, frozen=True):

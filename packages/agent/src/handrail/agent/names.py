@@ -19,6 +19,11 @@ def tool_name(agent_name: str, prefix: str = "") -> str:
     return name
 
 
+def fit_name(text: str) -> str:
+    """A tool name made from any text that begins as one: each run of other characters becomes `_`, at most 64."""
+    return _OTHER.sub("_", text.lower()).strip("_")[:64]
+
+
 def check_tool_name(name: str, what: str) -> str:
     """The name, or `UnfitName` where a provider would refuse it."""
     if not isinstance(name, str) or _FIT.fullmatch(name) is None:

@@ -22,6 +22,7 @@ from handrail.agent.contexts import RunContext
 from handrail.agent.errors import BuildError
 from handrail.agent.models import ToolSpec
 from handrail.agent.names import check_tool_name
+from handrail.agent.strictness import without_nulls
 from handrail.agent.threads import in_thread
 from handrail.filters.messages import whole
 from handrail.filters.sensitivity import TIERS
@@ -221,12 +222,22 @@ def _from_signature(tool: Tool) -> tuple[dict[str, Any], Check, str]:
         try:
             checked: dict[str, Any] = validate(text or "{}")
         except ValidationError as error:
-            if (readable := _readable(text)) != text:
-                return check(readable)
+            if (mended := mended_json(text, error)) != text:
+                try:
+                    return check(mended)
+                except InvalidArguments:
+                    pass
             raise InvalidArguments(explained(error)) from error
         return checked
 
     return schema, check, context_name
+
+
+def mended_json(text: str, error: Any) -> str:
+    """The JSON in which pydantic found an error, as every reader can take it, and without the nulls that it did not
+    take: to many models, and under a strict schema to all, null is the way to leave something out."""
+    problems = error.errors(include_url=False, include_context=False)
+    return without_nulls(_readable(text), [problem["loc"] for problem in problems if problem["input"] is None])
 
 
 def _readable(text: str) -> str:
@@ -285,10 +296,15 @@ def _schema_check(tool: Tool) -> Check:
     validator = Draft202012Validator(schema)
 
     def check(text: str) -> dict[str, Any]:
-        arguments = json.loads(_readable(text))
-        problems = [f"{error.json_path}: {error.message}" for error in validator.iter_errors(arguments)]
-        if problems:
-            raise InvalidArguments("; ".join(problems))
+        text = _readable(text)
+        arguments = json.loads(text)
+        errors = list(validator.iter_errors(arguments))
+        nulls = [error.absolute_path for error in errors if error.instance is None]
+        if nulls:
+            arguments = json.loads(without_nulls(text, nulls))
+            errors = errors if any(validator.iter_errors(arguments)) else []
+        if errors:
+            raise InvalidArguments("; ".join([f"{error.json_path}: {error.message}" for error in errors]))
         checked: dict[str, Any] = arguments
         return checked
 

@@ -7,7 +7,7 @@ import msgspec
 
 from handrail.agent.errors import InvalidAnswer
 from handrail.agent.kernel.privates import NO_STATE, PrivateState
-from handrail.agent.models import ChatResponse, Model, Settings, ToolSpec
+from handrail.agent.models import ChatResponse, Model, OutputSchema, Settings, ToolSpec
 from handrail.filters import Filter, History, Message, Report, ToolCall, user
 from handrail.filters.messages import Messages
 from handrail.sessions import Usage
@@ -89,7 +89,8 @@ class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChatRequest(Request, frozen=True, kw_only=True):
-    """One model call. `instructions` are named blocks, joined innermost; they are never part of `messages`."""
+    """One model call. `instructions` are named blocks, joined innermost; they are never part of `messages`. `output`
+    is what the answer's text must be, where the agent has an output type and the model can be held to it."""
 
     instructions: Mapping[str, str]
     messages: Messages
@@ -97,6 +98,7 @@ class ChatRequest(Request, frozen=True, kw_only=True):
     model: Model
     settings: Settings = Settings()
     purpose: Purpose = "answer"
+    output: OutputSchema | None = None
 
 
 class ToolRequest(Request, frozen=True, kw_only=True):

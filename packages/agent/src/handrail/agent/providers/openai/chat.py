@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from handrail.agent.kernel.requests import ChatRequest
 
 PUBLIC = "https://api.openai.com/v1"
+PROFILE = Profile(
+    json_schema=True,
+    json_schema_with_tools=True,
+    max_schema_bytes=120_000,
+    max_schema_properties=5000,
+    strict_tools=True,
+)
+"""What the public service's models can do."""
 _CUT_OFF = ("connection", "read", "total")
 
 
@@ -31,12 +39,11 @@ class OpenAIChat:
     `base_url` and `api_key` are those of `OPENAI_BASE_URL` and `OPENAI_API_KEY` where they are not given; only the
     public service must have a key. `timeout` is one number of seconds for everything, or `Timeouts`; `retries` a
     number, or `Retries`. `headers` are sent beside the usual ones and shown nowhere. `settings` hold for each request
-    that says nothing else. `transport` is the httpx transport to use, for proxies and tests.
+    that says nothing else. `profile` is what the model can do, for servers that cannot do all (`PROFILE` where it is
+    not given). `transport` is the httpx transport to use, for proxies and tests.
 
     Raises `BuildError` for an address or a header that cannot be used, and `ModelError` from its calls.
     """
-
-    profile = Profile()
 
     def __init__(
         self,
@@ -48,6 +55,7 @@ class OpenAIChat:
         retries: Retries | int = 2,
         headers: Mapping[str, str] | None = None,
         settings: Settings | None = None,
+        profile: Profile | None = None,
         transport: "httpx.AsyncBaseTransport | None" = None,
     ) -> None:
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or PUBLIC
@@ -58,6 +66,7 @@ class OpenAIChat:
         self.name = name
         self.base_url = shown(base_url)
         self.settings = settings or Settings()
+        self.profile = profile or PROFILE
         self._public = self.base_url == PUBLIC
         self._lacks_key = self._public and not sent
         self._service = Service(
@@ -92,7 +101,14 @@ class OpenAIChat:
     def _encode(self, request: "ChatRequest", *, stream: bool) -> bytes:
         if self._lacks_key:
             raise ModelRefused(f"there is no key for {self.base_url}: set OPENAI_API_KEY or pass api_key=")
-        return encode_request(self.name, request, self.settings, stream=stream, public=self._public)
+        return encode_request(
+            self.name,
+            request,
+            self.settings,
+            stream=stream,
+            public=self._public,
+            strict_tools=self.profile.strict_tools,
+        )
 
     async def _answer(self, body: bytes) -> ChatResponse:
         return read_answer(await self._service.post(body), self._service.where)

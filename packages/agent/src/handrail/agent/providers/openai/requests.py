@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from handrail.agent.errors import BuildError
-from handrail.agent.models import Settings, ToolSpec
+from handrail.agent.models import OutputSchema, Settings, ToolSpec
+from handrail.agent.strictness import strict_schema
 from handrail.filters.messages import Message, Opaque, Part, Reasoning, ToolCall, is_empty, whole
 from handrail.sessions.formats.openai_chat import encode_message
 
@@ -21,16 +22,22 @@ _OWN = frozenset({"messages", "model", "stream", "tools"})
 _KEPT = "openai-chat"
 
 
-def encode_request(name: str, request: "ChatRequest", own: Settings, *, stream: bool, public: bool) -> bytes:
+def encode_request(
+    name: str, request: "ChatRequest", own: Settings, *, stream: bool, public: bool, strict_tools: bool = False
+) -> bytes:
     """The JSON body of a request to the model `name`, whose `own` settings the request's override.
 
     The instructions' blocks are joined by blank lines into the first system message. `public` says that the public
-    service is asked, which knows a limit on tokens by its newer name only. Raises `BuildError` for settings that
-    cannot be sent.
+    service is asked, which knows a limit on tokens by its newer name only; `strict_tools` that it can be held to the
+    schemas of tools. Raises `BuildError` for settings that cannot be sent.
     """
     fields: dict[str, Any] = {"model": name, **_settings(own, request.settings, public, bool(request.tools))}
     if request.tools:
-        fields["tools"] = [_tool(spec) for spec in request.tools]
+        fields["tools"] = [_tool(spec, strict_tools) for spec in request.tools]
+    if request.output is not None:
+        if "response_format" in fields:
+            raise BuildError("settings.extra says response_format, and so does the agent's output type; leave one out")
+        fields["response_format"] = _format(request.output)
     if stream:
         fields["stream"] = True
         fields.setdefault("stream_options", {"include_usage": True})
@@ -98,9 +105,30 @@ def _choice(choice: str | None, parallel: bool | None) -> Mapping[str, Any]:
     return fields
 
 
-def _tool(spec: ToolSpec) -> dict[str, Any]:
-    function = {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
-    return {"type": "function", "function": function}
+def _tool(spec: ToolSpec, strict: bool) -> msgspec.Raw:
+    # Like a message it keeps its encoded form: whether its schema can be made strict is worked out once.
+    kept = f"{_KEPT}:strict" if strict else _KEPT
+    known: msgspec.Raw | None = spec.__dict__.get(kept)
+    if known is None:
+        function: dict[str, Any] = {"name": spec.name, "description": spec.description}
+        made = strict_schema(spec.parameters) if strict else None
+        if made is not None:
+            function |= {"parameters": made, "strict": True}
+        else:
+            # The service takes no schema but an object's.
+            function["parameters"] = spec.parameters or {"type": "object", "properties": {}}
+        known = spec.__dict__[kept] = msgspec.Raw(_json({"type": "function", "function": function}))
+    return known
+
+
+def _format(output: OutputSchema) -> msgspec.Raw:
+    known: msgspec.Raw | None = output.__dict__.get(_KEPT)
+    if known is None:
+        made = strict_schema(output.schema) if output.strict else None
+        schema = {"name": output.name, "schema": output.schema if made is None else made, "strict": made is not None}
+        known = msgspec.Raw(_json({"type": "json_schema", "json_schema": schema}))
+        output.__dict__[_KEPT] = known
+    return known
 
 
 def _json(value: Any) -> bytes:
