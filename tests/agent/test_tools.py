@@ -286,3 +286,25 @@ async def test_an_output_label_is_on_the_result() -> None:
         return "key"
 
     assert (await once(it, "", output_sensitivity="secret")).sensitivity == "secret"
+
+
+async def test_a_null_that_a_parameter_does_not_take_is_that_parameter_left_out() -> None:
+    def find(what: str, limit: int = 5, place: Place | None = None, kinds: list[Place] | None = None) -> str:
+        return f"{what} {limit} {place} {kinds}"
+
+    assert (await once(find, '{"what":"x","limit":null,"place":null}')).text == "x 5 None None"
+    assert "zip=0" in (await once(find, '{"what":"x","place":{"city":"P","zip":null}}')).text
+    assert "zip=0" in (await once(find, '{"what":"x","kinds":[{"city":"P","zip":null}]}')).text
+    refused = await once(find, '{"what":null,"limit":null}')
+    assert refused.text == (
+        "Invalid arguments: what: Input should be a valid string; limit: Input should be a valid integer"
+    )
+
+
+async def test_a_null_that_a_schema_does_not_take_is_that_parameter_left_out() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "required": ["a"]}
+    made = Tool.from_json_schema("it", "Does it.", schema, lambda **given: given)
+    assert (await once(made, '{"a":"x","b":null}')).text == '{"a":"x"}'
+    refused = await once(made, '{"a":null}')
+    assert refused.is_error
+    assert "$.a: None is not of type 'string'" in refused.text

@@ -8,7 +8,7 @@ import httpx
 import msgspec
 
 from handrail.agent.kernel.requests import ChatRequest
-from handrail.agent.models import ChatResponse, Delta, ReasoningDelta, Settings, TextDelta, ToolSpec
+from handrail.agent.models import ChatResponse, Delta, OutputSchema, ReasoningDelta, Settings, TextDelta, ToolSpec
 from handrail.agent.providers.openai import OpenAIChat
 from handrail.filters import Message, user
 from servers.wire import wire
@@ -37,6 +37,7 @@ def asking(
     instructions: Mapping[str, str] | None = None,
     tools: Sequence[ToolSpec] = (),
     settings: Settings | None = None,
+    output: OutputSchema | None = None,
 ) -> ChatRequest:
     """A request; a provider reads nothing of the run and the model in it."""
     nobody: Any = None
@@ -47,6 +48,7 @@ def asking(
         messages=messages,
         tools=tools,
         settings=settings or Settings(),
+        output=output,
     )
 
 

@@ -8,19 +8,24 @@ import pytest
 
 from agent.providers.openai.asking import asking
 from handrail.agent.errors import BuildError
-from handrail.agent.models import Settings, ToolSpec
+from handrail.agent.models import OutputSchema, Settings, ToolSpec
 from handrail.agent.providers.openai.requests import encode_request
 from handrail.filters import Message, Opaque, Reasoning, Text, ToolCall, assistant, call, tool_result, user
 
+PLACE = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 ADD = ToolSpec("add", "Adds two numbers.", {"type": "object", "properties": {"a": {"type": "number"}}})
 
 
 def raw(
-    *messages: Message, own: Settings | None = None, stream: bool = False, public: bool = False, **more: Any
+    *messages: Message,
+    own: Settings | None = None,
+    stream: bool = False,
+    public: bool = False,
+    strict: bool = False,
+    **more: Any,
 ) -> bytes:
-    return encode_request(
-        "any", asking(messages or (user("hello"),), **more), own or Settings(), stream=stream, public=public
-    )
+    request = asking(messages or (user("hello"),), **more)
+    return encode_request("any", request, own or Settings(), stream=stream, public=public, strict_tools=strict)
 
 
 def body(*messages: Message, **options: Any) -> dict[str, Any]:
@@ -156,3 +161,45 @@ def test_schemas_with_odd_values_are_sent(value: object) -> None:
     schema: Mapping[str, Any] = {"type": "object", "description": value}
     sent = body(tools=(ToolSpec("f", "", schema),))["tools"][0]["function"]["parameters"]["description"]
     assert sent == ("\ufffd" if isinstance(value, str) else value)
+
+
+def test_a_tool_is_strict_where_its_schema_can_be_and_is_sent_as_it_is_where_not() -> None:
+    loose = ToolSpec("put", "Puts.", {"type": "object", "additionalProperties": {"type": "integer"}})
+    strict, other = [tool["function"] for tool in body(tools=[ADD, loose], strict=True)["tools"]]
+    assert strict["strict"] is True
+    assert strict["parameters"]["additionalProperties"] is False
+    assert strict["parameters"]["required"] == ["a"]
+    assert other == {"name": "put", "description": "Puts.", "parameters": loose.parameters}
+    assert "required" not in ADD.parameters
+    assert body(tools=[ADD])["tools"][0]["function"]["parameters"] == ADD.parameters
+
+
+def test_a_tool_without_parameters_is_sent_with_the_schema_of_an_object() -> None:
+    nothing = ToolSpec("ping", "Pings.", {})
+    for strict in (True, False):
+        sent = body(tools=[nothing], strict=strict)["tools"][0]["function"]["parameters"]
+        assert (sent["type"], sent["properties"]) == ("object", {})
+
+
+def test_an_output_schema_is_the_format_of_the_response() -> None:
+    sent = body(output=OutputSchema("place", PLACE))["response_format"]
+    assert sent == {
+        "type": "json_schema",
+        "json_schema": {"name": "place", "schema": {**PLACE, "additionalProperties": False}, "strict": True},
+    }
+
+
+@pytest.mark.parametrize(
+    "output",
+    [OutputSchema("place", PLACE, strict=False), OutputSchema("map", {"type": "object", "additionalProperties": True})],
+)
+def test_a_schema_that_is_not_strict_is_never_called_so(output: OutputSchema) -> None:
+    sent = body(output=output)["response_format"]["json_schema"]
+    assert (sent["strict"], sent["schema"]) == (False, output.schema)
+
+
+def test_a_format_in_the_settings_beside_an_output_schema_is_refused() -> None:
+    own = Settings(extra={"response_format": {"type": "json_object"}})
+    assert body(own=own)["response_format"] == {"type": "json_object"}
+    with pytest.raises(BuildError, match="response_format"):
+        body(own=own, output=OutputSchema("place", PLACE))

@@ -5,9 +5,12 @@ from collections.abc import Callable
 
 import httpx
 import pytest
+from pydantic import BaseModel
 
 from agent.providers.openai.asking import chatting, chunk, end
 from handrail.agent import Agent, ModelUnavailable, tool
+from handrail.agent.events import Discard
+from handrail.agent.models import Profile
 from handrail.agent.providers.openai import OpenAIChat
 from servers.aimock import Aimock
 from servers.wire import sse
@@ -83,3 +86,56 @@ def test_run_sync_closes_what_it_opened(aimock: Aimock) -> None:
     model = OpenAIChat("any", base_url=aimock.base_url, api_key="any")
     agent = Agent("Desk", model=model)
     assert [agent.run_sync("hello").output for _ in range(2)] == ["one", "two"]
+
+
+class Parcel(BaseModel):
+    city: str
+    days: int = 0
+
+
+@pytest.mark.parametrize("streaming", [True, False])
+async def test_an_output_type_is_asked_for_by_its_schema_and_a_bad_answer_goes_back(
+    aimock: Aimock, streaming: bool
+) -> None:
+    aimock.answers('{"days":1}', '{"city":"Porto","days":null}')
+    async with chatting(aimock.base_url) as model:
+        agent = Agent("Desk", model=model, output_type=Parcel)
+        if streaming:
+            async with agent.stream("Where is it?") as run:
+                events = [type(event) async for event in run]
+            result = run.result
+            assert events.count(Discard) == 1
+        else:
+            result = await agent.run("Where is it?")
+    assert result.output == Parcel(city="Porto")
+    first, second = [request["body"] for request in aimock.requests]
+    assert first["response_format"]["json_schema"]["strict"] is True
+    assert first["response_format"]["json_schema"]["schema"]["required"] == ["city", "days"]
+    assert [message["role"] for message in second["messages"]] == ["user", "assistant", "user"]
+    assert "city: Field required" in second["messages"][2]["content"]
+
+
+async def test_a_server_without_schemas_is_given_a_tool_to_answer_with(aimock: Aimock) -> None:
+    aimock.answers({"toolCalls": [{"name": "final_answer", "arguments": {"city": "Porto"}, "id": "c1"}]})
+    async with chatting(aimock.base_url, profile=Profile()) as model:
+        result = await Agent("Desk", model=model, output_type=Parcel).run("Where is it?")
+    assert result.output == Parcel(city="Porto")
+    (sent,) = [request["body"] for request in aimock.requests]
+    assert "response_format" not in sent
+    assert "strict" not in sent["tools"][0]["function"]
+
+
+async def test_a_strict_tools_null_is_its_parameter_left_out(aimock: Aimock) -> None:
+    given: list[int] = []
+
+    @tool
+    def find(what: str, limit: int = 5) -> str:
+        """Finds."""
+        given.append(limit)
+        return what
+
+    aimock.answers({"toolCalls": [{"name": "find", "arguments": {"what": "x", "limit": None}, "id": "c1"}]}, "done")
+    async with chatting(aimock.base_url) as model:
+        assert (await Agent("Desk", model=model, tools=[find]).run("go")).output == "done"
+    assert given == [5]
+    assert aimock.requests[0]["body"]["tools"][0]["function"]["strict"] is True

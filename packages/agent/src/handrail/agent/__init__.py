@@ -8,6 +8,7 @@ from handrail.agent.errors import (
     HandoffRefused,
     InvalidAnswer,
     InvalidInput,
+    InvalidOutput,
     InvalidResponse,
     LimitExceeded,
     ModelError,
@@ -29,6 +30,7 @@ from handrail.agent.kernel import Middleware
 from handrail.agent.limits import Limits
 from handrail.agent.merging import Candidate
 from handrail.agent.models import ChatResponse, Model, Settings
+from handrail.agent.outputs import Output
 from handrail.agent.previews import Preview, preview
 from handrail.agent.runs import RunResult
 from handrail.agent.scripted import FunctionModel, ScriptedModel
@@ -48,6 +50,7 @@ __all__ = [
     "HandoffRefused",
     "InvalidAnswer",
     "InvalidInput",
+    "InvalidOutput",
     "InvalidResponse",
     "LimitExceeded",
     "Limits",
@@ -58,6 +61,7 @@ __all__ = [
     "ModelTimeout",
     "ModelUnavailable",
     "NameClash",
+    "Output",
     "Preview",
     "RunContext",
     "RunError",

@@ -15,6 +15,7 @@ from handrail.agent.kernel.states import declared, together
 from handrail.agent.limits import Limits
 from handrail.agent.models import DEFAULT_SETTINGS, Model, Settings, find_model
 from handrail.agent.names import check_agent_name
+from handrail.agent.outputs import Prepared, prepare
 from handrail.agent.runs import RunResult, execute
 from handrail.agent.streams import Stream
 from handrail.agent.subagents import AgentTool, to_tool
@@ -36,7 +37,8 @@ class Agent:
 
     `instructions` are text, or named blocks; they stand beside the messages and never cross a handoff. `model` is a
     `Model` or `service:name`. `tools` are `Tool`s or functions; `handoffs` are `handoff(…)` values, agents, callables
-    that return one, or names of reachable agents. `description` says to other agents what this one is for. `labels`
+    that return one, or names of reachable agents. `output_type` is what the answer has to be: any type that pydantic
+    knows, or an `Output`. `description` says to other agents what this one is for. `labels`
     says how what it writes is labelled after it saw labelled content: not at all (`own`), or with the highest tier of
     its view (`inherit`). `policy` says what may cross from it. `channels` declares shared state (a TypedDict or a
     pydantic model), `requires` what the deps of a run must hold, by name and type.
@@ -56,6 +58,7 @@ class Agent:
         "middleware",
         "model",
         "name",
+        "output",
         "policy",
         "requires",
         "settings",
@@ -74,6 +77,7 @@ class Agent:
     settings: Settings
     channels: Any
     requires: Mapping[str, Any]
+    output: Prepared | None
     _graph: Graph | None
 
     def __init__(
@@ -86,6 +90,7 @@ class Agent:
         tools: Sequence[Tool | Callable[..., Any]] = (),
         handoffs: "Sequence[Handoff | Agent | str | Callable[[], Agent]]" = (),
         middleware: Sequence[Middleware] = (),
+        output_type: Any = None,
         limits: Limits | None = None,
         settings: Settings = DEFAULT_SETTINGS,
         labels: Literal["own", "inherit"] = "own",
@@ -104,6 +109,7 @@ class Agent:
         _check_kinds(name, self.model, limits, settings)
         give(self, "limits", limits)
         give(self, "settings", settings)
+        give(self, "output", None if output_type is None else prepare(output_type, name))
         if labels not in ("own", "inherit"):
             raise BuildError(f"labels is 'own' or 'inherit', not {labels!r}")
         give(self, "labels", labels)

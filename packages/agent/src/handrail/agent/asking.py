@@ -23,6 +23,7 @@ from handrail.agent.models import (
     TextDelta,
     ToolSpec,
 )
+from handrail.agent.strategies import suited
 from handrail.agent.tools import has_effects
 from handrail.filters import Message, ToolCall, digest, user
 from handrail.filters.messages import Part
@@ -46,6 +47,7 @@ async def ask(turn: "Turn") -> Message:
         tools=bound.specs if not (bound.gated or turn.scope.read_only) else await offered(turn),
         model=bound.model,
         settings=bound.settings,
+        output=bound.output.schema if bound.output is not None else None,
     )
     response = await bound.chat(request)
     if type(response) is not ChatResponse:
@@ -73,6 +75,8 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
     turn.drawn += (message_id,)
     if request.messages is not turn.history:
         request = request.replace(messages=restore(request.messages, "drop").messages)
+    if request.output is not None:
+        request = suited(request)
     try:
         if turn.emit is not None and model.profile.streaming and request.purpose == "answer":
             response = await _heard(turn, request, message_id)

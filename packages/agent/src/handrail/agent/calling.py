@@ -69,9 +69,11 @@ async def answer_calls(turn: "Turn", calls: Sequence[ToolCall]) -> bool:
     Whatever is raised, every call has a result in the view and the record before it travels on.
     """
     turn.calls.extend(calls)
-    handoffs = turn.bound.handoffs
+    handoffs, acceptance = turn.bound.handoffs, turn.acceptance
     transfers = [call for call in calls if call.name in handoffs] if handoffs else []
-    ordinary = [call for call in calls if call.name not in handoffs] if transfers else calls
+    outputs = [call for call in calls if call.name in acceptance.plan.tools] if acceptance is not None else []
+    apart = {call.id for call in (*transfers, *outputs)}
+    ordinary = [call for call in calls if call.id not in apart] if apart else calls
     results: dict[str, Message] = {}
     ids = {call.id: turn.scope.ids.next() for call in calls}
     handed_over = False
@@ -87,8 +89,11 @@ async def answer_calls(turn: "Turn", calls: Sequence[ToolCall]) -> bool:
         if refusal is not None:
             _refuse(turn, ordinary[granted:], ids, results, refusal)
             raise refusal
+        handoffs_before = turn.budget.handoffs
         if transfers or turn.requested is not None:
             handed_over = await hand_over(turn, transfers, ids, results, [call.id for call in ordinary])
+        if outputs and acceptance is not None:
+            acceptance.answer_calls(outputs, ids, results, handed_over=turn.budget.handoffs > handoffs_before)
     except BaseException as error:
         _close(turn, calls, ids, results, error)
         raise
@@ -296,7 +301,8 @@ def _error(error_class: str, text: str) -> ToolResponse:
 def _unknown(turn: "Turn", name: str) -> ToolResponse:
     import difflib
 
-    known = [*turn.bound.tools, *turn.bound.handoffs]
+    outputs = turn.acceptance.plan.tools if turn.acceptance is not None else ()
+    known = [*turn.bound.tools, *turn.bound.handoffs, *outputs]
     near = difflib.get_close_matches(name, known, 1, 0.4)
     hint = f"Did you mean {near[0]}? " if near else ""
     return _error("invalid_arguments", f"There is no tool {name!r}. {hint}The tools are: {', '.join(known) or 'none'}.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from handrail.agent.accepting import unanswered
 from handrail.agent.crossing import cross_boundary, record_of
 from handrail.agent.errors import LimitExceeded
 from handrail.agent.handing import KEPT_BACK, NO_ANSWER, failure, joined
@@ -117,12 +118,17 @@ class Delegation:
                 raise
             return self._failed(f"The agent {self.name} reached {error.limit}={error.value}.", "limit", error)
         except Exception as error:  # noqa: BLE001  # to the agent that asked, a failed agent is a failed tool
-            views = [view.history for view in scope.views.values()]
-            back = failure(turn, self.name, tool.returns, error, views, tool.policy)
-            return self._failed(f"The agent {back.text}", "failed", error, back.label)
+            return self._raised(scope, error)
+        if (problem := unanswered(self.name, result)) is not None:
+            return self._raised(scope, problem)
         if result.status != "completed":
             return self._failed(f"The agent {self.name} did not complete: {result.status}.")
         return self._completed(scope, result, said)
+
+    def _raised(self, scope: Scope, error: Exception) -> Outcome:
+        views = [view.history for view in scope.views.values()]
+        back = failure(self.turn, self.name, self.tool.returns, error, views, self.tool.policy)
+        return self._failed(f"The agent {back.text}", "failed", error, back.label)
 
     async def _cross(self, scope: Scope, input: str, label: Tier | None) -> None:
         turn, tool = self.turn, self.tool

@@ -23,6 +23,7 @@ from handrail.agent.kernel.middlewares import (
 from handrail.agent.kernel.requests import ChatRequest, TurnRequest, TurnResult
 from handrail.agent.kernel.states import declared, together
 from handrail.agent.models import ChatResponse, ToolSpec
+from handrail.agent.strategies import Plan, plan
 from handrail.agent.subagents import AgentTool
 from handrail.agent.tools import Tool
 from handrail.sessions import AgentRecord
@@ -49,6 +50,7 @@ class Bound:
         "layers",
         "model",
         "name",
+        "output",
         "requires",
         "settings",
         "specs",
@@ -79,7 +81,9 @@ class Bound:
         self.tools = {tool.name: tool for tool in tools}
         self.handoffs = {spec.name: edge for spec, edge in zip(specs, agent.handoffs, strict=True)}
         self.targets = targets
-        self.specs = (*[tool.prepare().spec for tool in tools], *specs)
+        self.output = planned(agent, tools)
+        answers = self.output.specs if self.output is not None else ()
+        self.specs = (*[tool.prepare().spec for tool in tools], *answers, *specs)
         self.turn = compose_hook(layers, "around_turn", _play, heard=_passing_through)
         self.whole = agent_chain(layers, _enter_turn)
         self.step = step_chain(layers, _ask)
@@ -117,6 +121,7 @@ class Bound:
                 model=self.model.name,
                 tools=tuple(self.tools),
                 handoffs={name: edge.filter.descriptor for name, edge in self.handoffs.items()},
+                output=self.output.record() if self.output is not None else {},
             )
         return self.introduced
 
@@ -143,6 +148,8 @@ class Bound:
                 label = f", gives {tool.output_sensitivity}" if tool.output_sensitivity else ""
                 asks = ", needs approval" if tool.needs_approval is not False else ""
                 yield f"  tool {tool.name} ({tool.side_effects}{label}{asks})"
+        if self.output is not None:
+            yield f"  output {self.output}"
         for name, edge in self.handoffs.items():
             returns = f", returns {edge.returns!r}" if edge.returns is not None else ""
             turn = f", next turn {edge.next_turn}" if edge.next_turn != "target" else ""
@@ -291,6 +298,13 @@ def offered_tools(agent: "Agent", layers: Sequence[Middleware]) -> "list[Tool]":
     return tools
 
 
+def planned(agent: "Agent", tools: Sequence[Tool]) -> Plan | None:
+    """How the agent's model is asked for its output type; None where plain text is all that is wanted."""
+    if agent.output is None or agent.output.whole is None:
+        return None
+    return plan(agent.output, agent.model.profile, tools=bool(tools or agent.handoffs), agent=agent.name)
+
+
 def _brought_instructions(agent: "Agent", layers: Sequence[Middleware]) -> dict[str, str]:
     brought = {layer_name(layer): layer.instructions for layer in layers if layer.instructions}
     for name in brought:
@@ -305,11 +319,17 @@ def check_offered(agent: "Agent", targets: Sequence[str | None], layers: "Sequen
     Raises `NameClash` naming both, `UnfitName`, or `BuildError` for an agent that hands over to itself.
     """
     taken: dict[str, str] = {}
-    for tool in offered_tools(agent, agent.middleware if layers is None else layers):
+    layers = agent.middleware if layers is None else layers
+    for tool in offered_tools(agent, layers):
         what = f"the agent {tool.child.name!r} as a tool" if isinstance(tool, AgentTool) else f"the tool {tool.name!r}"
         if tool.name in taken:
             raise NameClash(tool.name, taken[tool.name], f"{what} of {agent.name}")
         taken[tool.name] = what
+    output = planned(agent, offered_tools(agent, layers))
+    for answer in output.tools if output is not None else ():
+        if answer in taken:
+            raise NameClash(answer, taken[answer], f"the output of {agent.name}")
+        taken[answer] = f"the output of {agent.name}"
     for edge, name in zip(agent.handoffs, targets, strict=True):
         if name is None:
             continue

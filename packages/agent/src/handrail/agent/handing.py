@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from handrail.agent.accepting import unanswered
 from handrail.agent.crossing import cross_boundary, enforce, record_of
 from handrail.agent.errors import HandoffRefused, LimitExceeded
 from handrail.agent.handoffs import Given, Handoff
@@ -203,6 +204,9 @@ async def _wait(turn: "Turn", asked: Asked, entered: Messages, base: View | None
         scope.waiting, scope.waiting_names = scope.waiting[:-1], scope.waiting_names[:-1]
         if scope.depth == 0:
             run.way.append(turn.bound.name)
+    if (problem := unanswered(asked.target, result)) is not None:
+        views = [view.history for path, view in scope.views.items() if path not in scope.waiting]
+        return failure(turn, asked.target, returns, problem, [*views, said], asked.edge.policy)
     if result.status != "completed":
         return Back(f"{asked.target} did not complete: {result.status}.", True)
     assert returns is not None

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from handrail.agent.accepting import Acceptance
 from handrail.agent.asking import ask, fitted
 from handrail.agent.calling import answer_calls, close_calls, cut_off
 from handrail.agent.contexts import RunContext
@@ -17,7 +18,7 @@ from handrail.agent.kernel.blame import wrong_return
 from handrail.agent.kernel.jumps import Target
 from handrail.agent.kernel.middlewares import Middleware, layer_name
 from handrail.agent.kernel.privates import PrivateState
-from handrail.agent.kernel.requests import TurnRequest, TurnResult
+from handrail.agent.kernel.requests import TurnRequest, TurnResult, Verdict
 from handrail.agent.kernel.states import State
 from handrail.agent.limits import Budget
 from handrail.agent.stating import check_deps, first_state, keep_private
@@ -78,6 +79,7 @@ class Turn:
     """One agent's turn: its view as it grows, and what the turn cost."""
 
     __slots__ = (
+        "acceptance",
         "answer",
         "answered",
         "asked",
@@ -166,6 +168,7 @@ class Turn:
         self.passed: tuple[Bound, Messages, View | None] | None = None
         self.played = self.edited = self.asked = False
         self.looks: dict[int, State] = {}
+        self.acceptance = Acceptance(self, bound.output) if bound.output is not None else None
         self.answer: Message | None = None
         self.last_answer: Message | None = None
         self.rejected: tuple[str, ...] = ()
@@ -335,6 +338,8 @@ class Turn:
     async def play(self, request: TurnRequest) -> TurnResult:
         """Steps until the agent answers, hands over, or a hook ends its turn."""
         enter(self, request)
+        if self.acceptance is not None:
+            self.acceptance.begin()
         run, context, emit, stepped = self.run, self.context, self.emit, self.bound.step
         jump, self.jump = self.jump, None
         while True:
@@ -361,11 +366,18 @@ class Turn:
                     await run.throttle()
             if begun and not self.asked:
                 context.step -= 1
-            if jump == "end" and not handed_over:
-                return self._ended()
-            if handed_over or not (calls or jump):
-                return self._result("handed_over" if handed_over else "completed", self.answer)
+            result = self._result("handed_over", self.answer) if handed_over else self._settled(jump, calls)
+            if result is not None:
+                return result
             jump = None
+
+    def _settled(self, jump: Target | None, calls: Sequence[ToolCall]) -> TurnResult | None:
+        # An agent that only talks has answered, and one with an output type when what it gave fits.
+        if jump == "end":
+            return self._ended()
+        if self.acceptance is not None and jump != "model":
+            return self.acceptance.settle(self.answer)
+        return None if calls or jump else self._result("completed", self.answer)
 
     def _calls_to_answer(self, jump: Target | None) -> Sequence[ToolCall]:
         """The calls of the answer, if they are to run; those that a hook jumped past are answered with "not run"."""
@@ -405,12 +417,14 @@ class Turn:
 
     def _ended(self) -> TurnResult:
         # A hook ended the turn: what it or the model said last in it, if anything, is the answer.
+        found = None
         for message in reversed(self.history):
             if message.role == "user" or self.base.position(message.id) is not None:
                 break
             if message.role == "assistant" and not message.tool_calls:
-                return self._result("completed", message)
-        return self._result("completed", None)
+                found = message
+                break
+        return self._result("completed", found) if self.acceptance is None else self.acceptance.ended(found)
 
     def _new(self) -> Messages:
         if not self.edited:
@@ -436,6 +450,10 @@ class Turn:
             usage=self.usage,
             finish_reason=self.finish_reason,
         )
+
+    def completed(self, message: Message | None, output: Any, verdict: Verdict) -> TurnResult:
+        """The result of a turn whose answer is a value, or has none."""
+        return self._result("completed", message).replace(output=output, verdict=verdict)
 
     def say(self, message: Message) -> None:
         """Puts an answer into the view and the record; one that says nothing is recorded only."""

@@ -1,5 +1,6 @@
 """Output types: what an agent's answer has to be, and how it is read and written."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from types import NoneType, UnionType
@@ -49,6 +50,9 @@ class Output:
             raise BuildError(f"retries is a whole number from 0, not {self.retries!r}")
         if (self.fallback is NOTHING) != (self.on_exhausted != "fallback"):
             raise BuildError("fallback is the value for on_exhausted='fallback': give both, or neither")
+        if inspect.isroutine(self.type):
+            # The library behind it would call the function with what the model says.
+            raise BuildError(f"an output type is a type, not the function {self.type!r}")
         if self.name:
             check_tool_name(self.name, "the output")
 
@@ -190,7 +194,8 @@ def _reading(adapter: Any) -> Callable[[str], Any]:
                     return read(mended)
                 except Unfit:
                     pass
-            raise Unfit(_explained(error)) from error
+            # Not from it: what it says holds what was found.
+            raise Unfit(_explained(error)) from None
         except Exception as error:
             # The type's own code; a check that raises is not passed.
             raise Unfit(f"the check of the answer failed with {type(error).__name__}") from error

@@ -46,12 +46,13 @@ NOBODY_LISTENS: Throttle = (bool, _at_once)
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a run ended.
 
-    `output` is the answer's text; `agent` the name of who gave it; `messages` that agent's whole view, ready to be
-    passed to another run; `handoffs` each boundary that was crossed, with what crossed and what stayed.
+    `output` is the answer's text, or the value of an agent with an `output_type`; `agent` the name of who gave it;
+    `messages` that agent's whole view, ready to be passed to another run; `handoffs` each boundary that was crossed,
+    with what crossed and what stayed.
     """
 
     status: str
-    output: str
+    output: Any
     message: Message | None
     agent: str
     messages: History
@@ -65,7 +66,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     state: dict[str, Any] = {}
     """The shared state at the end, by channel, without what is private."""
     verdict: Verdict | None = None
-    """What a validating layer found of the answer."""
+    """What the output type, or a validating layer, found of the answer."""
     finish_reason: str = ""
     recovered: str = ""
     """What a crash had left at the end of the session's file and was cut; empty where nothing was."""

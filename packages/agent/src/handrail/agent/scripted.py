@@ -27,10 +27,16 @@ class FunctionModel:
     'function'
     """
 
-    def __init__(self, answer: Callable[[ChatRequest], Answer | Awaitable[Answer]], *, name: str = "function") -> None:
+    def __init__(
+        self,
+        answer: Callable[[ChatRequest], Answer | Awaitable[Answer]],
+        *,
+        name: str = "function",
+        profile: Profile | None = None,
+    ) -> None:
         self._answer = answer
         self._name = name
-        self._profile = Profile()
+        self._profile = profile or Profile()
 
     @property
     def name(self) -> str:
@@ -39,7 +45,7 @@ class FunctionModel:
 
     @property
     def profile(self) -> Profile:
-        """It streams, and takes tools."""
+        """What it can do: it streams and takes tools, unless it was given another."""
         return self._profile
 
     async def complete(self, request: ChatRequest) -> ChatResponse:
@@ -75,8 +81,13 @@ class ScriptedModel(FunctionModel):
     'Hello.'
     """
 
-    def __init__(self, *answers: Answer | Exception | Callable[[ChatRequest], Answer], name: str = "scripted") -> None:
-        super().__init__(self._next, name=name)
+    def __init__(
+        self,
+        *answers: Answer | Exception | Callable[[ChatRequest], Answer],
+        name: str = "scripted",
+        profile: Profile | None = None,
+    ) -> None:
+        super().__init__(self._next, name=name, profile=profile)
         self._left = list(answers)
         self._given = 0
         self.requests: list[ChatRequest] = []

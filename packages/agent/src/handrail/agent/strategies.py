@@ -6,6 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from handrail.agent.errors import BuildError
+from handrail.agent.kernel.requests import ChatRequest
 from handrail.agent.models import OutputSchema, Profile, ToolSpec
 from handrail.agent.names import fit_name
 from handrail.agent.outputs import Output, Prepared, Shape
@@ -16,13 +17,13 @@ BASE_NAME = "final_answer"
 class Plan(msgspec.Struct, frozen=True):
     """How an agent asks its model for an output type.
 
-    In `tool` mode by `tools`, by name; in `native` mode by the `schema` that each request carries; `words` where the
-    answer is plain text. `reason` says why: `supported` or `asked_for`, or what kept the model from being held to a
-    schema (`provider_not_supported`, `tools_not_supported`, `schema_too_large`, `schema_too_many_properties`).
+    In `tool` mode by `tools`, by name; in `native` mode by the `schema` that each request carries. `reason` says why:
+    `supported` or `asked_for`, or what kept the model from being held to a schema (`provider_not_supported`,
+    `tools_not_supported`, `schema_too_large`, `schema_too_many_properties`).
     """
 
     prepared: Prepared
-    mode: Literal["native", "tool", "words"]
+    mode: Literal["native", "tool"]
     reason: str
     tools: Mapping[str, Shape] = {}
     specs: Sequence[ToolSpec] = ()
@@ -46,8 +47,7 @@ def plan(prepared: Prepared, profile: Profile, *, tools: bool, agent: str) -> Pl
     Raises `BuildError` where a native answer is asked for and cannot be had.
     """
     output, whole = prepared.output, prepared.whole
-    if whole is None:
-        return Plan(prepared, "words", "asked_for")
+    assert whole is not None, "plain words need no plan"
     against = _against(whole, profile, tools)
     if output.mode == "native" and against:
         raise BuildError(f"{agent} asks for a native answer, which its model cannot give: {against}; use mode='auto'")
@@ -100,3 +100,15 @@ def _named(prepared: Prepared) -> Iterator[tuple[str, Shape]]:
 def _about(output: Output, shape: Shape) -> str:
     told = output.description or str(shape.schema.get("description", ""))
     return f"Gives the final answer, as {shape.label}, and ends the work. {told}".strip()
+
+
+def suited(request: ChatRequest) -> ChatRequest:
+    """A request with an output schema as its model can take it: words in the instructions for one that cannot be held
+    to a schema, and nothing at all for a call that is not for the answer."""
+    if request.purpose != "answer" or request.output is None:
+        return request.replace(output=None)
+    if request.model.profile.json_schema:
+        return request
+    schema = msgspec.json.encode(request.output.schema).decode()
+    told = f"Give your final answer as JSON, and nothing but JSON, that fits this schema:\n{schema}"
+    return request.replace(output=None, instructions={**request.instructions, "output": told})

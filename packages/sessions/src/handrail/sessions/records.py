@@ -80,13 +80,15 @@ class SessionRecord(Record, frozen=True, kw_only=True, tag="session"):
 
 
 class AgentRecord(Record, frozen=True, kw_only=True, tag="agent"):
-    """An agent as it took part: its instructions, model, tools and handoffs (tool name to sealed descriptor)."""
+    """An agent as it took part: its instructions, model, tools and handoffs (tool name to sealed descriptor), and how
+    its model is asked for an output type."""
 
     name: str
     instructions: tuple[str, ...] = ()
     model: str = ""
     tools: tuple[str, ...] = ()
     handoffs: dict[str, dict[str, Any]] = {}
+    output: dict[str, Any] = {}
 
 
 class MessageRecord(Record, frozen=True, kw_only=True, tag="message"):

@@ -76,11 +76,17 @@ async def _run(
         await agent.graph().aclose()
 
 
+def _plain(output: object) -> object:
+    from pydantic_core import to_jsonable_python
+
+    return to_jsonable_python(output, by_alias=True, fallback=str)
+
+
 def _described(result: "RunResult", session: Path | None) -> dict[str, object]:
     return {
         "status": result.status,
         "agent": result.agent,
-        "output": result.output,
+        "output": _plain(result.output),
         "steps": result.steps,
         "usage": result.usage,
         "handoffs": [
