@@ -14,6 +14,7 @@ import asyncio
 from handrail.agent import Agent, FunctionModel, ScriptedModel, tool
 from handrail.agent.models import Profile, TextDelta
 from handrail.filters import call
+from pydantic import BaseModel
 
 
 @tool
@@ -26,6 +27,11 @@ billing = Agent("billing", model=FunctionModel(lambda request: f"Billing heard: 
 leads = ["One moment. ", call("transfer_to_billing", call_id="h1")]
 triage = Agent("triage", model=ScriptedModel(leads), handoffs=[billing])
 seeker = Agent("seeker", model=ScriptedModel(call("look", call_id="c1", place="box"), "Nothing."), tools=[look])
+class Parcel(BaseModel):
+    city: str
+
+
+finder = Agent("finder", model=ScriptedModel(call("final_answer", city="Porto")), output_type=Parcel)
 lost = Agent("lost", model=ScriptedModel(), handoffs=["nobody"])
 mute = Agent("mute", model=ScriptedModel())
 
@@ -71,6 +77,11 @@ def test_words_go_to_standard_output_and_handoffs_beside_them(handrail: Run) -> 
     assert "[triage] triage -> billing: it starts from 2 messages" in outcome.stderr
 
 
+def test_a_value_is_told_in_words_and_given_as_json(handrail: Run) -> None:
+    assert handrail("run", "shop:finder", "Where is it?").stdout == '{"city":"Porto"}\n'
+    assert json.loads(handrail("run", "shop:finder", "Where?", "--json").stdout)["output"] == {"city": "Porto"}
+
+
 def test_input_may_come_from_standard_input(handrail: Run) -> None:
     assert handrail("run", "shop:billing", "-", input="Hello\n").stdout.startswith("Billing heard: Hello")
 
@@ -108,7 +119,7 @@ def test_as_json_the_result_is_one_object(handrail: Run) -> None:
     ("place", "text", "code", "said"),
     [
         ("shop", "Hi", 2, "write module:agent"),
-        ("shop:nobody", "Hi", 2, "agents there: billing, broken, lost, mute, seeker, talker, triage"),
+        ("shop:nobody", "Hi", 2, "agents there: billing, broken, finder, lost, mute, seeker, talker, triage"),
         ("no_such_module:agent", "Hi", 2, "there is no module no_such_module here"),
         ("shop:lost", "Hi", 2, "lost hands off to 'nobody', but only these agents are reachable: lost"),
         ("shop:billing", " ", 2, "there is nothing to say to the agent"),

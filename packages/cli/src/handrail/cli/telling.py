@@ -4,7 +4,17 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 
 from handrail.agent import Middleware
-from handrail.agent.events import Discard, Event, HandoffEnd, Recovered, Text, ToolEnd, ToolProgress, ToolStart
+from handrail.agent.events import (
+    Discard,
+    Event,
+    HandoffEnd,
+    MessageDone,
+    Recovered,
+    Text,
+    ToolEnd,
+    ToolProgress,
+    ToolStart,
+)
 from handrail.agent.kernel import CallHandoff, HandoffRequest, HandoffResponse
 from handrail.cli.screens import aside, say, shortened
 from handrail.filters import Message, Report, ToolCall
@@ -52,6 +62,11 @@ class Voice:
                 say(f"{margin(event.path)}{name_of(event.path)}> ", end="", style="bold cyan")
         say(event.text, end="")
 
+    def speak_whole(self, event: MessageDone) -> None:
+        """The words of a message that did not come in pieces."""
+        if event.message.text and event.message.id != self._message:
+            self.speak(Text(event.run_id, event.path, event.message.id, event.message.text))
+
     def close(self) -> None:
         """Ends the line that is being said, if one is."""
         if self._message:
@@ -71,6 +86,8 @@ class DeskTeller:
         match event:
             case Text():
                 self._voice.speak(event)
+            case MessageDone():
+                self._voice.speak_whole(event)
             case ToolStart():
                 self._note(event.path, f"· {name_of(event.path)} uses {called(event.call)}")
             case ToolEnd() if event.result.is_error:
@@ -105,6 +122,8 @@ class RunTeller:
         match event:
             case Text() if is_top(event.path):
                 self._voice.speak(event)
+            case MessageDone() if is_top(event.path):
+                self._voice.speak_whole(event)
             case ToolStart() | ToolProgress() | HandoffEnd() | Discard() | Recovered():
                 self._beside(str(event))
             case ToolEnd() if event.result.is_error:
