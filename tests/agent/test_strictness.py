@@ -140,6 +140,11 @@ def test_the_root_becomes_a_closed_object_however_it_was_written(schema: dict[st
         held(a=TEXT) | {"required": ["b"]},
         {"anyOf": [held(a=TEXT), held(b=TEXT)]},
         {"type": "array", "items": TEXT},
+        held(a=TEXT) | {"required": True},
+        held(a={"anyOf": 3}),
+        held(a={"type": "string", "enum": 3}),
+        held(a={"type": "string", "pattern": 3}),
+        {"type": "object", "properties": ["a"]},
         {"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}], "properties": {"a": TEXT, "b": TEXT}},
     ],
 )

@@ -1,7 +1,6 @@
 """Accepting an answer: one that does not fit the output type is given back with what is wrong, a bounded number of
 times; one that fits ends the turn as a value."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 BY = "output_type"
 ACCEPTED = "Accepted."
 NOT_TAKEN = "Not taken: the conversation was handed over in the same response."
-_FENCED = re.compile(r"\s*```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```\s*", re.DOTALL)
+FENCE = "```"
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -95,10 +94,10 @@ class Acceptance:
         if not calls:
             self._hear_words(message)
         if self.accepted is not None:
-            attempts = self.rejections + 1
-            return self._end(self.accepted, Verdict(valid=True, attempts=attempts, by=BY, value=self.accepted.value))
-        if self.reason and self.rejections > self.plan.prepared.output.retries:
-            return self._exhausted(None if calls else message)
+            verdict = Verdict(valid=True, attempts=self.rejections + 1, by=BY, value=self.accepted.value)
+            return self._end(self.accepted, verdict, message)
+        if self.rejections > self.plan.prepared.output.retries:
+            return self._exhausted(message)
         if not calls:
             feed_back(self.turn, message, self._feedback())
         return None
@@ -126,9 +125,8 @@ class Acceptance:
         prepared = self.plan.prepared
         refused = message is not None and any([type(part) is Refusal for part in message.content])
         if self.plan.mode == "native" and prepared.whole is not None and text:
-            fenced = _FENCED.fullmatch(text)
             try:
-                self._accept(prepared.whole, fenced[1] if fenced else text, message)
+                self._accept(prepared.whole, _unfenced(text), message)
             except Unfit:
                 # Where plain words are an answer, all is that does not look like a value.
                 if not prepared.words or text.lstrip()[:1] in ("{", "[", "`"):
@@ -170,14 +168,13 @@ class Acceptance:
     def _names(self) -> str:
         return " or ".join(self.plan.tools)
 
-    def _end(self, accepted: Accepted, verdict: Verdict) -> TurnResult:
-        message = accepted.message or self._closing(accepted.text)
+    def _end(self, accepted: Accepted, verdict: Verdict, last: Message | None) -> TurnResult:
+        message = accepted.message or self._closing(accepted.text, last)
         return self.turn.completed(message, accepted.value, verdict)
 
-    def _closing(self, text: str) -> Message:
+    def _closing(self, text: str, last: Message | None) -> Message:
         # Whoever reads the conversation later finds the answer in words, whatever way it came.
         turn = self.turn
-        last = turn.answer
         labels = [last.sensitivity, *[part.sensitivity for part in last.content]] if last is not None else []
         message = turn.named(assistant(text, sensitivity=highest(turn.label(), *labels)))
         turn.say(message)
@@ -186,8 +183,9 @@ class Acceptance:
             turn.tell(MessageDone, message)
         return message
 
-    def _exhausted(self, words: Message | None) -> TurnResult:
+    def _exhausted(self, last: Message | None) -> TurnResult:
         output = self.plan.prepared.output
+        words = last if last is not None and not last.tool_calls else None
         verdict = Verdict(valid=False, reason=self.reason, attempts=self.rejections, by=BY)
         if output.on_exhausted == "raise":
             by = f"the output type of {self.turn.bound.name}"
@@ -196,7 +194,14 @@ class Acceptance:
             return self.turn.completed(words, None, verdict)
         if words is not None:
             withdraw(self.turn, words, ())
-        return self._end(Accepted(output.fallback, self.plan.prepared.fallback_text), verdict)
+        return self._end(Accepted(output.fallback, self.plan.prepared.fallback_text), verdict, last)
+
+
+def _unfenced(text: str) -> str:
+    block = text.strip()
+    if not (block.startswith(FENCE) and block.endswith(FENCE) and "\n" in block):
+        return text
+    return block[block.index("\n") : -len(FENCE)]
 
 
 def unanswered(agent: str, result: TurnResult) -> InvalidOutput | None:

@@ -116,6 +116,8 @@ def enter(turn: "Turn", request: TurnRequest) -> None:
     if turn.passed is not None or turn.ended_as:
         ended = "it handed over" if turn.passed is not None else f"it ended as {turn.ended_as!r}"
         raise InvalidAnswer(f"a hook around the turn of {turn.bound.name} re-enters it after {ended}")
+    if turn.acceptance is not None:
+        turn.acceptance.begin()
     first = not turn.played
     turn.played = True
     if first:

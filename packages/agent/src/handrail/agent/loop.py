@@ -338,8 +338,6 @@ class Turn:
     async def play(self, request: TurnRequest) -> TurnResult:
         """Steps until the agent answers, hands over, or a hook ends its turn."""
         enter(self, request)
-        if self.acceptance is not None:
-            self.acceptance.begin()
         run, context, emit, stepped = self.run, self.context, self.emit, self.bound.step
         jump, self.jump = self.jump, None
         while True:

@@ -47,8 +47,8 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     the same schema gives the same result in every process."""
     try:
         return _Strictness(schema).root()
-    except (_Loose, RecursionError):
-        return None
+    except (_Loose, RecursionError, TypeError, AttributeError):
+        return None  # the last two for what is no schema at all
 
 
 def without_nulls(text: str, places: Iterable[Sequence[Any]]) -> str:
