@@ -94,7 +94,7 @@ async def test_native_json_is_the_answer_and_its_own_words() -> None:
     assert model.requests[0].tools == ()
 
 
-@pytest.mark.parametrize("text", [f"```json\n{RIGHT}\n```", f"```\n{RIGHT}```\n", f"  {RIGHT}\n"])
+@pytest.mark.parametrize("text", [f"```json\n{RIGHT}\n```", f"Here:\n```\n{RIGHT}```\nDone.", f"  {RIGHT}\n"])
 async def test_native_json_may_stand_in_a_fence(text: str) -> None:
     assert (await given(*asked(text, native=True))).output == PORTO
 
@@ -150,7 +150,7 @@ async def test_a_native_answer_that_does_not_fit_stays_in_the_request_and_leaves
     result = await given(agent, model)
     assert roles(model.requests[2].messages) == "uauau"
     assert "city: Field required" in model.requests[1].messages[-1].text
-    assert "Invalid JSON" in model.requests[2].messages[-1].text
+    assert "it is not JSON" in model.requests[2].messages[-1].text
     assert (result.output, roles(result.messages)) == (PORTO, "ua")
 
 

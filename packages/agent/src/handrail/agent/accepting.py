@@ -8,6 +8,7 @@ import msgspec
 
 from handrail.agent.errors import InvalidOutput
 from handrail.agent.events import Discard, MessageDone
+from handrail.agent.json_texts import NotJson, read_json
 from handrail.agent.kernel.requests import TurnResult, Verdict
 from handrail.agent.outputs import Shape, Unfit
 from handrail.agent.strategies import Plan
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 BY = "output_type"
 ACCEPTED = "Accepted."
 NOT_TAKEN = "Not taken: the conversation was handed over in the same response."
-FENCE = "```"
 
 
 class Accepted(msgspec.Struct, frozen=True):
@@ -106,7 +106,7 @@ class Acceptance:
         """The result of a turn that a hook ended: the words that stand there are the answer if they fit."""
         prepared, text = self.plan.prepared, message.text if message is not None else ""
         try:
-            value = prepared.whole.read(text) if prepared.whole is not None else text
+            value = prepared.whole.read(_json_in(text)) if prepared.whole is not None else text
         except Unfit:
             if not (prepared.words and text):
                 reason = "a hook ended the turn before it had an answer that fits"
@@ -126,7 +126,7 @@ class Acceptance:
         refused = message is not None and any([type(part) is Refusal for part in message.content])
         if self.plan.mode == "native" and prepared.whole is not None and text:
             try:
-                self._accept(prepared.whole, _unfenced(text), message)
+                self._accept(prepared.whole, _json_in(text), message)
             except Unfit:
                 # Where plain words are an answer, all is that does not look like a value.
                 if not prepared.words or text.lstrip()[:1] in ("{", "[", "`"):
@@ -197,11 +197,11 @@ class Acceptance:
         return self._end(Accepted(output.fallback, self.plan.prepared.fallback_text), verdict, last)
 
 
-def _unfenced(text: str) -> str:
-    block = text.strip()
-    if not (block.startswith(FENCE) and block.endswith(FENCE) and "\n" in block):
-        return text
-    return block[block.index("\n") : -len(FENCE)]
+def _json_in(text: str) -> str:
+    try:
+        return read_json(text).text
+    except NotJson as problem:
+        raise Unfit(str(problem)) from None
 
 
 def unanswered(agent: str, result: TurnResult) -> InvalidOutput | None:
