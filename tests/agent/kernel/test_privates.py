@@ -239,3 +239,45 @@ async def test_a_sub_agents_layer_has_a_memory_for_each_call() -> None:
     asked = [call("child", call_id="k1", input="?"), call("child", call_id="k2", input="?")]
     await Agent("Boss", model=ScriptedModel(asked, "done"), tools=[child.to_tool()]).run("go")
     assert [each["sum"] for each in layer.shown] == [1, 1]
+
+
+class Crossings(Remembers):
+    """Does the same around every boundary."""
+
+    around_tool = Middleware.around_tool
+
+    async def around_handoff(self, request: Any, call_next: Any) -> Any:
+        self.change(request.state, request)
+        return await call_next(request)
+
+
+def bosses(layer: Middleware) -> Agent:
+    """An agent that asks two others at once."""
+    helpers = [Agent(name, model=ScriptedModel("helped")) for name in ("One", "Two")]
+    asked = [call("one", call_id="k1", input="?"), call("two", call_id="k2", input="?")]
+    tools = [helper.to_tool() for helper in helpers]
+    return Agent("Boss", model=ScriptedModel(asked, "done"), tools=tools, middleware=[layer])
+
+
+async def test_boundaries_side_by_side_are_folded_as_calls_are() -> None:
+    layer = Crossings(lambda state, request: state.add("calls", [request.target]), {"calls": []})
+    await bosses(layer).run("go")
+    assert layer.shown == [{"calls": ["One", "Two"]}]
+
+
+async def test_two_boundaries_side_by_side_that_write_one_key_are_a_conflict_naming_the_calls() -> None:
+    error = await failure(bosses(Crossings(lambda state, request: state.update(n=request.target))), "go")
+    assert isinstance(error, StateConflict)
+    assert (error.key, error.calls) == ("n", ("k1", "k2"))
+
+
+async def test_a_boundary_of_a_call_shares_its_memory_with_the_call() -> None:
+    class Both(Remembers):
+        async def around_handoff(self, request: Any, call_next: Any) -> Any:
+            assert request.state[request.target.lower()] == "called"
+            request.state[request.target.lower()] = "crossed"
+            return await call_next(request)
+
+    layer = Both(lambda state, request: state.update({request.call.name: "called"}))
+    await bosses(layer).run("go")
+    assert layer.shown == [{"one": "crossed", "two": "crossed"}]

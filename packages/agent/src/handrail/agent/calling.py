@@ -79,7 +79,7 @@ async def answer_calls(turn: "Turn", calls: Sequence[ToolCall]) -> bool:
     handed_over = False
     try:
         granted, refusal = turn.budget.take_tool_calls(len(ordinary)) if ordinary else (0, None)
-        contexts = contexts_of(turn, ordinary[:granted]) if granted > 1 else NO_CONTEXTS
+        turn.contexts = contexts = contexts_of(turn, ordinary[:granted]) if granted > 1 else NO_CONTEXTS
         if granted == 1:
             results[ordinary[0].id] = await _answer(turn, ordinary[0], ids, contexts)
         elif granted:

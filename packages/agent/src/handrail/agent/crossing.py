@@ -93,7 +93,7 @@ async def cross_boundary(
     if turn.emit is not None:
         turn.tell(HandoffStart, bound.name, target, call_id or "")
     boundary = Boundary(edge, filter, crossing_key(turn.path, call_id, part), back, highest(turn.label(), label))
-    seed, edited = await _through_chain(turn, boundary, kind, target, reason, input)
+    seed, edited = await _through_chain(turn, boundary, kind, target, reason, input, call_id)
     enforce(
         turn,
         policy,
@@ -126,14 +126,21 @@ async def cross_boundary(
 
 
 async def _through_chain(
-    turn: "Turn", boundary: Boundary, kind: Literal["handoff", "subagent"], target: str, reason: str, input: str
+    turn: "Turn",
+    boundary: Boundary,
+    kind: Literal["handoff", "subagent"],
+    target: str,
+    reason: str,
+    input: str,
+    call_id: str | None,
 ) -> "tuple[Messages, str | None]":
     bound, edge = turn.bound, boundary.edge
     known = await resolved(turn, edge, boundary.used.filter, kind, target, reason, input)
     if known is not boundary.used.filter:
         boundary.used = seal(known)
     request = HandoffRequest(
-        run=turn.context,
+        # One that is crossed within a call shows what that call sees.
+        run=turn.contexts.get(call_id or "", turn.context) if kind == "subagent" else turn.context,
         kind=kind,
         source=bound.name,
         target=target,

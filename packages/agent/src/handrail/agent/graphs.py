@@ -94,10 +94,11 @@ class Bound:
         self.introduced: AgentRecord | None = None
         self.gated = any(edge.enabled is not True for edge in agent.handoffs)
         self.around_tool = any(defines(layer, "around_tool") for layer in layers)
+        in_calls = ["around_tool"] + ["around_handoff"] * any(tool.children for tool in tools)
         self.tool_states = tuple(
             place
             for place, layer in enumerate(layers)
-            if defines(layer, "around_tool") and defines(layer, "init_state")
+            if defines(layer, "init_state") and any(defines(layer, hook) for hook in in_calls)
         )
         self.channels = together(
             [declared(agent.channels, agent.name), *[declared(layer.channels, layer_name(layer)) for layer in layers]]

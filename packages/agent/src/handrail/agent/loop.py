@@ -21,7 +21,7 @@ from handrail.agent.kernel.privates import PrivateState
 from handrail.agent.kernel.requests import TurnRequest, TurnResult, Verdict
 from handrail.agent.kernel.states import State
 from handrail.agent.limits import Budget
-from handrail.agent.stating import check_deps, first_state, keep_private
+from handrail.agent.stating import NO_CONTEXTS, Contexts, check_deps, first_state, keep_private
 from handrail.filters import History, Message, ToolCall, View
 from handrail.filters.messages import Messages, is_empty
 from handrail.filters.sensitivity import Tier, highest
@@ -91,6 +91,7 @@ class Turn:
         "calls",
         "cancels",
         "context",
+        "contexts",
         "delivered",
         "drawn",
         "edited",
@@ -142,6 +143,7 @@ class Turn:
         self.tell = _teller(scope, self.path)
         deps = scope.deps_of(self.path)
         self.context: RunContext[Any] = RunContext(scope.run_id, self.path, bound.name, deps, self.budget, self)
+        self.contexts: Contexts = NO_CONTEXTS
         self.instructions = {**bound.instructions, "run": run.instructions} if run.instructions else bound.instructions
         view = base if seeded else scope.views.get(self.path)
         self.removed = view.removed if view is not None else frozenset()
