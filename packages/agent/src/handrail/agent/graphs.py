@@ -315,12 +315,13 @@ def _brought_instructions(agent: "Agent", layers: Sequence[Middleware]) -> dict[
 
 
 def check_offered(agent: "Agent", targets: Sequence[str | None], layers: "Sequence[Middleware] | None" = None) -> None:
-    """Whether the tools and handoffs of an agent can be told apart; a target of None is not known yet.
+    """Whether the tools, handoffs and blocks of an agent can be told apart; a target of None is not known yet.
 
     Raises `NameClash` naming both, `UnfitName`, or `BuildError` for an agent that hands over to itself.
     """
     taken: dict[str, str] = {}
     layers = agent.middleware if layers is None else layers
+    _brought_instructions(agent, layers)
     for tool in offered_tools(agent, layers):
         what = f"the agent {tool.child.name!r} as a tool" if isinstance(tool, AgentTool) else f"the tool {tool.name!r}"
         if tool.name in taken:
