@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from handrail.agent.errors import InvalidAnswer
 from handrail.agent.events import HandoffEnd, HandoffStart
+from handrail.agent.kernel.blame import wrong_return
 from handrail.agent.kernel.requests import HandoffRequest, HandoffResponse
 from handrail.agent.reports import Crossing
 from handrail.agent.resolving import resolved
@@ -152,7 +153,8 @@ async def _through_chain(
     )
     response = await bound.crossing(request)
     if type(response) is not HandoffResponse:
-        raise InvalidAnswer(f"the handoff chain of {bound.name} gave {type(response).__name__}, not a HandoffResponse")
+        wanted = "HandoffResponse"
+        raise InvalidAnswer(wrong_return(bound.layers, bound.name, "around_handoff", response, wanted))
     return _resealed(boundary, response.seed)
 
 
