@@ -119,7 +119,8 @@ class Kernel:
 def _messages(given: "str | Message | Sequence[Message]") -> "Sequence[Message]":
     from handrail.filters import Message, user
 
-    messages = (user(given),) if isinstance(given, str) else (given,) if isinstance(given, Message) else tuple(given)
+    one = user(given) if isinstance(given, str) else given
+    messages = (one,) if isinstance(one, Message) else tuple(one) if isinstance(one, Sequence) else ()
     if not messages or not all([isinstance(each, Message) for each in messages]):
         raise BuildError("a chat is given text, a message, or messages")
     return messages
