@@ -142,9 +142,9 @@ async def test_a_wrong_response_names_the_layer() -> None:
     async def wrong(request: Any, call_next: Any) -> Any:
         return None
 
-    with pytest.raises(Exception, match="wrong.around_chat of kernel returned NoneType, not a ChatResponse"):
+    with pytest.raises(Exception, match=r"wrong\.around_chat of kernel returned NoneType, not a ChatResponse"):
         await Kernel(ECHO, middleware=[around_chat(wrong)]).chat("Hi")
-    with pytest.raises(Exception, match="wrong.around_tool of kernel returned NoneType, not a ToolResponse"):
+    with pytest.raises(Exception, match=r"wrong\.around_tool of kernel returned NoneType, not a ToolResponse"):
         await Kernel(ECHO, [add], [around_tool(wrong)]).tool("add", {"a": 1, "b": 2})
 
 
