@@ -89,10 +89,10 @@ def our_run(calls: int, middleware: Sequence[Middleware] = ()) -> Run:
     return run
 
 
-def our_stream(calls: int) -> Run:
+def our_stream(calls: int, middleware: Sequence[Middleware] = ()) -> Run:
     """The same through `stream`, every event read."""
     countdown = Countdown(calls)
-    ours = clerk(countdown)
+    ours = clerk(countdown, middleware)
 
     async def run() -> None:
         countdown.again()
