@@ -26,6 +26,18 @@ Finder: TypeAlias = Callable[[str], Iterable[Finding]]
 _Finder = TypeVar("_Finder", bound=Finder)
 _finders: dict[str, Finder] = {}
 
+
+class Shape(NamedTuple):
+    """What findings look like: each lies in a match of `pattern`, and `judge` says which part of the match it is, or
+    None for a match that is no finding. A text without `hint` has none."""
+
+    pattern: "re.Pattern[str]"
+    judge: Callable[["re.Match[str]"], Finding | None]
+    hint: Callable[[str], bool]
+
+
+_shapes: dict[str, tuple[Shape, ...]] = {}
+
 _SECRETS: dict[str, str] = {
     # Where a pattern has a group, that is the secret: the words before it stay.
     "private_key": r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[^-]*(?:-----END [A-Z0-9 ]{0,60}-----)?",
@@ -118,7 +130,7 @@ def find(text: str, names: Iterable[str]) -> list[Finding]:
     >>> find("Mail ann@example.org, key AKIAIOSFODNN7EXAMPLE", ["secrets", "email"])
     [Finding(kind='email', start=5, end=20, tier='internal'), Finding(kind='aws_key', start=26, end=46, tier='secret')]
     """
-    seen = _without_tokens(text)
+    seen = without_tokens(text)
     found = [finding for name in _each(tuple(names)) for finding in _finders[name](seen)]
     return merged(text, found) if found else []
 
@@ -175,82 +187,58 @@ def _each(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([kind for name in names for kind in GROUPS.get(name, (name,))]))
 
 
-def _without_tokens(text: str) -> str:
+def shapes(names: Iterable[str]) -> Sequence[tuple[str, Finder, Sequence[Shape]]]:
+    """Each detector that the names stand for, by its own name, with the shapes of what it finds; a detector that does
+    not tell has none. Raises `KeyError` for a name that is not registered."""
+    return [(name, _finders[name], _shapes.get(name, ())) for name in _each(tuple(names))]
+
+
+def without_tokens(text: str) -> str:
+    """The text as detectors see it, as long as it is: with spaces for what a redaction token begins with."""
     # A token's own words are not what it stands for; its kind stays to be read, or it would be a place to hide in.
     if "[REDACTED" not in text:
         return text
     return re.sub(r"\[REDACTED:(?:public|internal|secret)[:\]]", lambda match: " " * len(match[0]), text)
 
 
-def _by_pattern(kind: str, pattern: str) -> Finder:
-    hints = _HINTS[kind]
-
-    @cache
-    def compiled() -> "re.Pattern[str]":
-        return re.compile(pattern)
-
-    def finder(text: str) -> Iterable[Finding]:
-        if not any([hint in text for hint in hints]):
-            return []
-        spans = [match.span(match.lastindex or 0) for match in compiled().finditer(text)]
-        return [Finding(kind, start, end, "secret") for start, end in spans]
-
-    return finder
-
-
 GROUPS: dict[str, tuple[str, ...]] = {"secrets": SECRETS, "personal": PERSONAL}
 """Names that stand for several detectors."""
 
-for _kind, _pattern in _SECRETS.items():
-    _finders[_kind] = _by_pattern(_kind, _pattern)
+
+def _register(kind: str, *given: Shape) -> None:
+    def finder(text: str) -> Iterable[Finding]:
+        found = [map(shape.judge, shape.pattern.finditer(text)) for shape in given if shape.hint(text)]
+        return [finding for judged in found for finding in judged if finding is not None]
+
+    _finders[kind], _shapes[kind] = finder, given
 
 
-@detector("email")
-def _emails(text: str) -> Iterable[Finding]:
-    if "@" in text:
-        yield from (Finding("email", *match.span(), "internal") for match in _EMAIL.finditer(text))
+def _secret(kind: str, pattern: str, *hints: str) -> Shape:
+    def judge(match: "re.Match[str]") -> Finding:
+        return Finding(kind, *match.span(match.lastindex or 0), "secret")
+
+    return Shape(lazy(pattern), judge, lambda text: any([hint in text for hint in hints]))
 
 
-@detector("phone")
-def _phones(text: str) -> Iterable[Finding]:
-    yield from (Finding("phone", *match.span(), "internal") for match in _PHONE.finditer(text))
+def _whole(kind: str, tier: Tier, fits: Callable[[str], bool]) -> Callable[["re.Match[str]"], Finding | None]:
+    return lambda match: Finding(kind, *match.span(), tier) if fits(match[0]) else None
 
 
-@detector("card")
-def _cards(text: str) -> Iterable[Finding]:
-    for match in _CARD.finditer(text):
-        if _luhn([int(digit) for digit in match[0] if digit in "0123456789"]):
-            yield Finding("card", *match.span(), "secret")
+def _iban(match: "re.Match[str]") -> Finding | None:
+    # Words in capitals may follow the number: the longest beginning with a right checksum is the number.
+    for end in range(len(match[0]), 14, -1):
+        number = match[0][:end]
+        if number[-1] != " " and _mod_97(number.replace(" ", "")):
+            return Finding("iban", match.start(), match.start() + end, "secret")
+    return None
 
 
-@detector("iban")
-def _ibans(text: str) -> Iterable[Finding]:
-    for match in _IBAN.finditer(text):
-        # Words in capitals may follow the number: the longest beginning with a right checksum is the number.
-        for end in range(len(match[0]), 14, -1):
-            number = match[0][:end]
-            if number[-1] != " " and _mod_97(number.replace(" ", "")):
-                yield Finding("iban", match.start(), match.start() + end, "secret")
-                break
+def _always(text: str) -> bool:
+    return True
 
 
-@detector("ip")
-def _addresses(text: str) -> Iterable[Finding]:
-    for match in _IPV4.finditer(text) if "." in text else ():
-        if all([int(number) < 256 for number in match[0].split(".")]):
-            yield Finding("ip", *match.span(), "internal")
-    for match in _IPV6.finditer(text) if "::" in text or text.count(":") > 6 else ():
-        if _is_ipv6(match[0]):
-            yield Finding("ip", *match.span(), "internal")
-
-
-@detector("ssn")
-def _social_security(text: str) -> Iterable[Finding]:
-    if "-" in text:
-        yield from (Finding("ssn", *match.span(), "secret") for match in _SSN.finditer(text))
-
-
-def _luhn(digits: list[int]) -> bool:
+def _luhn(number: str) -> bool:
+    digits = [int(digit) for digit in number if digit in "0123456789"]
     # ISO/IEC 7812-1, annex B.
     doubled = [sum(divmod(digit * 2, 10)) for digit in digits[-2::-2]]
     return len(digits) >= 13 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
@@ -271,3 +259,21 @@ def _is_ipv6(text: str) -> bool:
     except ValueError:
         return False
     return len(text) > 3
+
+
+def _is_ipv4(text: str) -> bool:
+    return all([int(number) < 256 for number in text.split(".")])
+
+
+for _kind, _pattern in _SECRETS.items():
+    _register(_kind, _secret(_kind, _pattern, *_HINTS[_kind]))
+_register("email", Shape(_EMAIL, _whole("email", "internal", _always), lambda text: "@" in text))
+_register("phone", Shape(_PHONE, _whole("phone", "internal", _always), _always))
+_register("card", Shape(_CARD, _whole("card", "secret", _luhn), _always))
+_register("iban", Shape(_IBAN, _iban, _always))
+_register(
+    "ip",
+    Shape(_IPV4, _whole("ip", "internal", _is_ipv4), lambda text: "." in text),
+    Shape(_IPV6, _whole("ip", "internal", _is_ipv6), lambda text: "::" in text or text.count(":") > 6),
+)
+_register("ssn", Shape(_SSN, _whole("ssn", "secret", _always), lambda text: "-" in text))

@@ -46,12 +46,14 @@ def check(patterns: object, detect: object) -> None:
 
 
 class Redactor(msgspec.Struct, frozen=True):
-    """What to look for, and what to write in its place: `kind` and `tier` are those of the finding where None."""
+    """What to look for, and what to write in its place: `instead`, or where that is None a token, whose `kind` and
+    `tier` are those of the finding where None."""
 
     patterns: tuple[str, ...] = ()
     detect: tuple[str, ...] = ()
     kind: str | None = None
     tier: Tier | None = None
+    instead: str | None = None
 
     def message(self, message: Message) -> Message:
         """The message, redacted; the same object where nothing is found."""
@@ -72,7 +74,18 @@ class Redactor(msgspec.Struct, frozen=True):
         found = find_by_key(key, text, self.detect) or [*find(text, self.detect), *self._matches(text)]
         if not found:
             return text
-        return replaced(text, merged(text, found), self.kind, self.tier)
+        return self.replaced(text, merged(text, found))
+
+    def replaced(self, text: str, findings: Sequence[Finding]) -> str:
+        """The text with what was found in it replaced."""
+        if self.instead is None:
+            return replaced(text, findings, self.kind, self.tier)
+        said: list[str] = []
+        place = 0
+        for found in findings:
+            said += (text[place : found.start], self.instead)
+            place = found.end
+        return "".join([*said, text[place:]])
 
     def across(self, text: str) -> list[tuple[int, int]]:
         """Where the patterns match in a JSON text as it is written."""
