@@ -1,13 +1,15 @@
 """Layers that only pass on what they get change nothing."""
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from handrail.agent import Limits
-from handrail.agent.kernel import Middleware
+from handrail.agent.kernel import ChatRequest, Middleware, Token, TokenTransform
+from handrail.agent.kernel.tokens import KINDS
 from laws.scripts import desk, limits, ran, scripts, streamed
 
 
@@ -52,7 +54,24 @@ class Keeping(Passing):
         return await super()._pass(request, call_next)
 
 
-layers = st.lists(st.tuples(st.sampled_from([Passing, Keeping]), st.booleans(), st.booleans()), max_size=4).map(
+class Letting(Passing):
+    """The same, and every token on its way out."""
+
+    def token_transform(self, request: ChatRequest) -> TokenTransform:
+        return Pass(self.copying)
+
+
+class Pass(TokenTransform):
+    kinds = KINDS
+
+    def __init__(self, copying: bool) -> None:
+        self.copying = copying
+
+    def step(self, token: Token) -> Sequence[Token]:
+        return [token.replace(token.text)] if self.copying else (token,)
+
+
+layers = st.lists(st.tuples(st.sampled_from([Passing, Keeping, Letting]), st.booleans(), st.booleans()), max_size=4).map(
     lambda drawn: [kind(f"{number}", *options) for number, (kind, *options) in enumerate(drawn)]
 )
 

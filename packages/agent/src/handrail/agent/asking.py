@@ -5,24 +5,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from handrail.agent.delivering import check_response, heard, settle, withdraw
 from handrail.agent.errors import BuildError, InvalidAnswer, ModelError
-from handrail.agent.events import Arguments, Discard, MessageDone, ReasoningText, Text
+from handrail.agent.events import MessageDone
 from handrail.agent.handing import is_enabled
 from handrail.agent.handoffs import Handoff
 from handrail.agent.kernel.blame import wrong_return
 from handrail.agent.kernel.middlewares import Middleware, layer_name
 from handrail.agent.kernel.requests import ChatRequest, Purpose
-from handrail.agent.models import (
-    DEFAULT_SETTINGS,
-    ArgumentsDelta,
-    ChatResponse,
-    Delta,
-    Model,
-    ReasoningDelta,
-    Settings,
-    TextDelta,
-    ToolSpec,
-)
+from handrail.agent.models import DEFAULT_SETTINGS, ChatResponse, Model, Settings, ToolSpec
 from handrail.agent.strategies import suited
 from handrail.agent.tools import has_effects
 from handrail.filters import Message, ToolCall, digest, user
@@ -49,14 +40,18 @@ async def ask(turn: "Turn") -> Message:
         settings=bound.settings,
         output=bound.output.schema if bound.output is not None else None,
     )
-    response = await bound.chat(request)
-    if type(response) is not ChatResponse:
-        raise InvalidAnswer(wrong_return(bound.layers, bound.name, "around_chat", response, "ChatResponse"))
-    _check(response, f"the chat chain of {bound.name}")
+    try:
+        response = await bound.chat(request)
+        if type(response) is not ChatResponse:
+            raise InvalidAnswer(wrong_return(bound.layers, bound.name, "around_chat", response, "ChatResponse"))
+        check_response(response, f"the chat chain of {bound.name}")
+    except BaseException:
+        settle(turn, "", "no answer was accepted")
+        raise
     turn.finish_reason = response.finish_reason
     message = _accepted(turn, response.message)
     if turn.delivered:
-        _withdraw(turn, message.id, "another answer was accepted")
+        settle(turn, message.id, "another answer was accepted")
     turn.say(message)
     # Tool layers may act on the world before the tool does, so what led to them is written first.
     if run.log.on and (bound.around_tool or not message.tool_calls):
@@ -79,28 +74,20 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
         request = suited(request)
     try:
         if turn.emit is not None and model.profile.streaming and request.purpose == "answer":
-            response = await _heard(turn, request, message_id)
+            response = await heard(turn, request, message_id)
         else:
             response = await model.complete(request)
-        _check(response, f"the model {model.name}")
+        check_response(response, f"the model {model.name}")
     except ModelError as error:
         _spent(turn, request, message_id, error.spent, "", f"{type(error).__name__}: {error}")
-        _withdraw(turn, "", "the model call failed")
+        withdraw(turn, (message_id,), "the model call failed")
         raise
     except BaseException:
-        _withdraw(turn, "", "the model call did not end")
+        withdraw(turn, (message_id,), "the model call did not end")
         raise
     spent = _spent(turn, request, message_id, response.usage, response.finish_reason, None)
     message = msgspec.structs.replace(response.message, id=message_id, agent=turn.bound.name, created_at=run.clock())
     return ChatResponse(message, spent, response.finish_reason)
-
-
-def _check(response: object, where: str) -> None:
-    if type(response) is not ChatResponse:
-        raise InvalidAnswer(f"{where} gave {type(response).__name__}, not a ChatResponse")
-    message = response.message
-    if type(message) is not Message or message.role != "assistant":
-        raise InvalidAnswer(f"{where} gave a ChatResponse whose message is not an assistant's")
 
 
 def _spent(
@@ -129,46 +116,6 @@ def _spent(
     return spent
 
 
-async def _heard(turn: "Turn", request: ChatRequest, message_id: str) -> ChatResponse:
-    response: ChatResponse | None = None
-    crowded, throttle = turn.run.crowded, turn.run.throttle
-    stream = request.model.stream(request)
-    try:
-        async for piece in stream:
-            if type(piece) is ChatResponse:
-                response = piece
-            else:
-                _deliver(turn, message_id, piece)
-                if crowded():
-                    await throttle()
-    finally:
-        await stream.aclose()
-    if response is None:
-        raise InvalidAnswer(f"the stream of {request.model.name} ended without its answer")
-    return response
-
-
-def _deliver(turn: "Turn", message_id: str, piece: "Delta | object") -> None:
-    if message_id not in turn.delivered:
-        turn.delivered += (message_id,)
-    if type(piece) is TextDelta:
-        turn.tell(Text, message_id, piece.text)
-    elif type(piece) is ArgumentsDelta:
-        turn.tell(Arguments, message_id, piece.call_id, piece.name, piece.text)
-    elif type(piece) is ReasoningDelta:
-        turn.tell(ReasoningText, message_id, piece.text)
-    else:
-        raise InvalidAnswer(f"a stream is made of deltas and a ChatResponse, not {type(piece).__name__}")
-
-
-def _withdraw(turn: "Turn", accepted: str, reason: str) -> None:
-    if turn.emit is not None:
-        for message_id in turn.delivered:
-            if message_id != accepted:
-                turn.tell(Discard, message_id, reason)
-    turn.delivered = ()
-
-
 async def ask_once(turn: "Turn", instructions: Mapping[str, str], settings: Settings | None) -> ChatResponse:
     """One model call outside the loop, through the chat chain."""
     bound = turn.bound
@@ -182,12 +129,16 @@ async def ask_once(turn: "Turn", instructions: Mapping[str, str], settings: Sett
         model=bound.model,
         settings=settings or bound.settings,
     )
-    response = await bound.chat(request)
-    if type(response) is not ChatResponse:
-        raise InvalidAnswer(wrong_return(bound.layers, bound.name, "around_chat", response, "ChatResponse"))
-    _check(response, f"the chat chain of {bound.name}")
+    try:
+        response = await bound.chat(request)
+        if type(response) is not ChatResponse:
+            raise InvalidAnswer(wrong_return(bound.layers, bound.name, "around_chat", response, "ChatResponse"))
+        check_response(response, f"the chat chain of {bound.name}")
+    except BaseException:
+        settle(turn, "", "no answer was accepted")
+        raise
     if turn.delivered:
-        _withdraw(turn, response.message.id, "another answer was accepted")
+        settle(turn, response.message.id, "another answer was accepted")
     if turn.emit is not None:
         turn.tell(MessageDone, response.message)
     return response
@@ -229,7 +180,7 @@ async def ask_aside(
         context.attempt, turn.drawn = attempt, drawn
     if type(response) is not ChatResponse:
         raise InvalidAnswer(wrong_return(bound.layers, bound.name, "around_chat", response, "ChatResponse"))
-    _check(response, f"the chat chain of {bound.name}")
+    check_response(response, f"the chat chain of {bound.name}")
     return response
 
 

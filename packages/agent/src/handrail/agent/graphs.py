@@ -10,7 +10,7 @@ from handrail.agent.crossing import cross
 from handrail.agent.errors import BuildError, NameClash, UnknownTarget
 from handrail.agent.gates import check_approved, check_gates
 from handrail.agent.handoffs import Handoff
-from handrail.agent.kernel.chains import Call, compose_hook
+from handrail.agent.kernel.chains import Call, compose_hook, transforms_of
 from handrail.agent.kernel.lowering import agent_chain, step_chain
 from handrail.agent.kernel.middlewares import (
     AROUND,
@@ -59,6 +59,7 @@ class Bound:
         "tool",
         "tool_states",
         "tools",
+        "transforms",
         "turn",
         "whole",
     )
@@ -90,6 +91,7 @@ class Bound:
         self.chat = compose_hook(layers, "around_chat", ask_model)
         self.tool = compose_hook(layers, "around_tool", run_tool)
         self.crossing = compose_hook(layers, "around_handoff", cross)
+        self.transforms = transforms_of(layers)
         self._without: dict[int, Any] = {}
         self.introduced: AgentRecord | None = None
         self.gated = any(edge.enabled is not True for edge in agent.handoffs)

@@ -11,6 +11,7 @@ that is looked for goes out because it is long.
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from string import printable
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from handrail.filters.detectors import Finder, Finding, Shape
@@ -183,6 +184,8 @@ class Crowd:
         self._begins = simple(beginning([first for each in made for first in each.firsts]))
         self._by_members: dict[tuple[int, ...], Pattern] = {}
         self._by_character: dict[str, Pattern] = {}
+        for character in printable:
+            self._ways(character)  # now, or the first text would wait for it
 
     def look(self, text: str, start: int, end: int) -> tuple[int, bool]:
         """The place before which nothing is open, and whether there is a match at it."""

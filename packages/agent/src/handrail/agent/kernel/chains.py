@@ -5,9 +5,10 @@ from typing import TypeAlias, TypeVar
 
 import msgspec
 
-from handrail.agent.kernel.middlewares import Middleware, defines
+from handrail.agent.kernel.middlewares import Middleware, defines, layer_name
 from handrail.agent.kernel.privates import NO_STATE
-from handrail.agent.kernel.requests import Request
+from handrail.agent.kernel.requests import ChatRequest, Request
+from handrail.agent.kernel.tokens import TokenTransform
 
 RequestT = TypeVar("RequestT", bound=Request)
 ResponseT = TypeVar("ResponseT")
@@ -85,3 +86,19 @@ def _hidden_link(
         return around(own, call_next)
 
     return call
+
+
+def transforms_of(middleware: Sequence[Middleware]) -> tuple[tuple[str, Callable[[ChatRequest], TokenTransform]], ...]:
+    """What makes each layer's token transform, with the layer's name, in list order. Each is shown its own private
+    state and no other's."""
+    layers = [(place, layer) for place, layer in enumerate(middleware) if defines(layer, "token_transform")]
+    return tuple([(layer_name(layer), _transform_of(place, layer)) for place, layer in layers])
+
+
+def _transform_of(place: int, layer: Middleware) -> Callable[[ChatRequest], TokenTransform]:
+    stateful = defines(layer, "init_state")
+
+    def make(request: ChatRequest) -> TokenTransform:
+        return layer.token_transform(with_state(request, place) if stateful else request.replace(state=NO_STATE))
+
+    return make

@@ -1,0 +1,132 @@
+"""What of an answer is heard while it comes: its pieces, what token transforms make of them, and what is withdrawn."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from handrail.agent.errors import InvalidAnswer
+from handrail.agent.events import Arguments, Discard, ReasoningText, Text
+from handrail.agent.kernel.requests import ChatRequest
+from handrail.agent.kernel.tokens import Pipeline, Token, TokenTransform
+from handrail.agent.models import ArgumentsDelta, ChatResponse, Delta, ReasoningDelta, TextDelta
+from handrail.filters import Message
+
+if TYPE_CHECKING:
+    from handrail.agent.loop import Turn
+
+Deliver: TypeAlias = "Callable[[Turn, str, Delta | object], None]"
+
+
+async def heard(turn: "Turn", request: ChatRequest, message_id: str) -> ChatResponse:
+    """The model's answer, its pieces told to those who listen as they come. Raises what the model and the transforms
+    raise, and `InvalidAnswer`."""
+    response: ChatResponse | None = None
+    crowded, throttle = turn.run.crowded, turn.run.throttle
+    through = _Through(turn, request) if turn.bound.transforms else None
+    tell: Deliver = deliver if through is None else through.deliver
+    stream = request.model.stream(request)
+    try:
+        async for piece in stream:
+            if type(piece) is ChatResponse:
+                response = piece
+            else:
+                tell(turn, message_id, piece)
+                if crowded():
+                    await throttle()
+    finally:
+        await stream.aclose()
+    if response is None:
+        raise InvalidAnswer(f"the stream of {request.model.name} ended without its answer")
+    check_response(response, f"the model {request.model.name}")
+    # What the service itself did not let out to its end has no clean end.
+    if through is not None and response.finish_reason != "content_filtered":
+        through.end(turn, message_id)
+    return response
+
+
+def check_response(response: object, where: str) -> None:
+    """Raises `InvalidAnswer` for what is no response with an assistant's message."""
+    if type(response) is not ChatResponse:
+        raise InvalidAnswer(f"{where} gave {type(response).__name__}, not a ChatResponse")
+    message = response.message
+    if type(message) is not Message or message.role != "assistant":
+        raise InvalidAnswer(f"{where} gave a ChatResponse whose message is not an assistant's")
+
+
+def deliver(turn: "Turn", message_id: str, piece: "Delta | object") -> None:
+    """Tells those who listen of a piece as it is."""
+    if message_id not in turn.delivered:
+        turn.delivered += (message_id,)
+    if type(piece) is TextDelta:
+        turn.tell(Text, message_id, piece.text)
+    elif type(piece) is ArgumentsDelta:
+        turn.tell(Arguments, message_id, piece.call_id, piece.name, piece.text)
+    elif type(piece) is ReasoningDelta:
+        turn.tell(ReasoningText, message_id, piece.text)
+    else:
+        raise _no_piece(piece)
+
+
+def _no_piece(piece: object) -> InvalidAnswer:
+    return InvalidAnswer(f"a stream is made of deltas and a ChatResponse, not {type(piece).__name__}")
+
+
+class _Through:
+    """Pieces on their way through the token transforms of one model call."""
+
+    __slots__ = ("_begun", "_path", "_pipeline", "_step")
+
+    def __init__(self, turn: "Turn", request: ChatRequest) -> None:
+        made = [(name, make(request)) for name, make in turn.bound.transforms]
+        for name, transform in made:
+            if not isinstance(transform, TokenTransform):
+                raise InvalidAnswer(f"{name}.token_transform gives a TokenTransform, not {type(transform).__name__}")
+        self._pipeline = Pipeline(made)
+        self._begun: set[int] = set()
+        self._path = turn.path
+        self._step = turn.context.step
+
+    def deliver(self, turn: "Turn", message_id: str, piece: "Delta | object") -> None:
+        """Tells those who listen of what the transforms make of a piece."""
+        if type(piece) is TextDelta:
+            token = Token(piece.text, "text", message_id, self._path, self._step)
+        elif type(piece) is ArgumentsDelta:
+            if piece.index not in self._begun:
+                self._begun.add(piece.index)
+                _tell(turn, message_id, self._pipeline.pause())
+            token = Token(piece.text, "arguments", message_id, self._path, self._step, piece.call_id, piece.name)
+        elif type(piece) is ReasoningDelta:
+            token = Token(piece.text, "reasoning", message_id, self._path, self._step)
+        else:
+            raise _no_piece(piece)
+        _tell(turn, message_id, self._pipeline.step(token))
+
+    def end(self, turn: "Turn", message_id: str) -> None:
+        """Tells those who listen of what the transforms still hold."""
+        _tell(turn, message_id, self._pipeline.flush())
+
+
+def _tell(turn: "Turn", message_id: str, tokens: Sequence[Token]) -> None:
+    if tokens and message_id not in turn.delivered:
+        turn.delivered += (message_id,)
+    for token in tokens:
+        if token.kind == "text":
+            turn.tell(Text, message_id, token.text)
+        elif token.kind == "arguments":
+            turn.tell(Arguments, message_id, token.call_id, token.name, token.text)
+        else:
+            turn.tell(ReasoningText, message_id, token.text)
+
+
+def withdraw(turn: "Turn", message_ids: Sequence[str], reason: str) -> None:
+    """Tells those who listen that what was delivered of these messages is none of an answer."""
+    for message_id in message_ids:
+        if message_id in turn.delivered:
+            turn.delivered = tuple([each for each in turn.delivered if each != message_id])
+            turn.tell(Discard, message_id, reason)
+
+
+def settle(turn: "Turn", accepted: str, reason: str) -> None:
+    """An answer was accepted, or none (empty): what was delivered of others is withdrawn."""
+    if turn.delivered:
+        withdraw(turn, [each for each in turn.delivered if each != accepted], reason)
+        turn.delivered = ()
