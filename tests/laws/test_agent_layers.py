@@ -71,7 +71,8 @@ class Pass(TokenTransform):
         return [token.replace(token.text)] if self.copying else (token,)
 
 
-layers = st.lists(st.tuples(st.sampled_from([Passing, Keeping, Letting]), st.booleans(), st.booleans()), max_size=4).map(
+drawn_layers = st.tuples(st.sampled_from([Passing, Keeping, Letting]), st.booleans(), st.booleans())
+layers = st.lists(drawn_layers, max_size=4).map(
     lambda drawn: [kind(f"{number}", *options) for number, (kind, *options) in enumerate(drawn)]
 )
 

@@ -1,12 +1,14 @@
 """Asking the model: one call through the chat chain, whole or heard as it comes."""
 
+import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from handrail.agent.delivering import check_response, heard, settle, withdraw
-from handrail.agent.errors import BuildError, InvalidAnswer, ModelError
+from handrail.agent.errors import NOTHING_SPENT, BuildError, InvalidAnswer, ModelError
 from handrail.agent.events import MessageDone
 from handrail.agent.handing import is_enabled
 from handrail.agent.handoffs import Handoff
@@ -20,7 +22,7 @@ from handrail.filters import Message, ToolCall, digest, user
 from handrail.filters.messages import Part
 from handrail.filters.repairs import restore
 from handrail.filters.sensitivity import highest
-from handrail.sessions import ModelCallRecord, Usage
+from handrail.sessions import ModelCallRecord, SessionError, Usage
 
 if TYPE_CHECKING:
     from handrail.agent.loop import Turn
@@ -81,6 +83,12 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
     except ModelError as error:
         _spent(turn, request, message_id, error.spent, "", f"{type(error).__name__}: {error}")
         withdraw(turn, (message_id,), "the model call failed")
+        raise
+    except asyncio.CancelledError:
+        # Whoever cancelled it, the service was asked. The cancel matters more than a record that cannot be written.
+        with contextlib.suppress(SessionError, OSError):
+            _spent(turn, request, message_id, NOTHING_SPENT, "", "cancelled")
+        withdraw(turn, (message_id,), "the model call did not end")
         raise
     except BaseException:
         withdraw(turn, (message_id,), "the model call did not end")
