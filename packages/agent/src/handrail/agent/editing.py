@@ -59,7 +59,7 @@ def _edit(turn: "Turn", edit: Edit, where: str, to: Target | None) -> None:
         raise InvalidAnswer(f"{where} edits the message {error.args[0]!r}, which the view does not hold") from None
     except ValueError as error:
         raise InvalidAnswer(f"{where} appends the message {error.args[0]!r}, which the view holds already") from None
-    pending = turn.answer if turn.answer is not None and turn.answer.tool_calls else None
+    pending = turn.last_open()
     open_id = pending.id if pending is not None else None
     named = [message if message.id else turn.named(message) for message in messages]
     if to == "tools" and pending is None and named and named[-1].tool_calls:

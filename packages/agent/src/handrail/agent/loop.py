@@ -382,7 +382,7 @@ class Turn:
     def _calls_to_answer(self, jump: Target | None) -> Sequence[ToolCall]:
         """The calls of the answer, if they are to run; those that a hook jumped past are answered with "not run"."""
         if jump == "tools" and self.answer is None:
-            self.answer = self._last_open()
+            self.answer = self.last_open()
         calls = self.answer.tool_calls if self.answer is not None else ()
         if jump == "tools" and not calls:
             raise InvalidJump(f"a hook of {self.bound.name} jumps to 'tools', and no call is open there")
@@ -407,12 +407,13 @@ class Turn:
         if self.task is not None and self.task.cancelling() > self.cancels:
             raise CancelSwallowed(self.bound.name, [layer_name(layer) for layer in self.bound.layers])
 
-    def _last_open(self) -> Message | None:
+    def last_open(self) -> Message | None:
+        """The message whose calls are still to be answered, which is then the view's last."""
         last = self.history[-1] if len(self.history) else None
         return last if last is not None and last.role == "assistant" and last.tool_calls else None
 
     def _open_calls(self) -> Sequence[ToolCall]:
-        last = self._last_open()
+        last = self.last_open()
         return last.tool_calls if last is not None else ()
 
     def _ended(self) -> TurnResult:
