@@ -334,7 +334,7 @@ async def test_what_was_delivered_is_withdrawn_where_a_layer_refuses_it() -> Non
     assert [event.message_id for event in heard.of(Discard)] == [heard.of(Text)[0].message_id]
 
 
-@pytest.mark.parametrize("made", ["text", None, [Token("a"), "b"], iter(()), Token("a"), [Token("a", "song")]])  # type: ignore[arg-type]
+@pytest.mark.parametrize("made", ["text", None, [Token("a"), "b"], iter(()), Token("a"), [Token("a", "song")]])
 @pytest.mark.parametrize("method", ["step", "flush"])
 async def test_what_are_no_tokens_is_refused_naming_the_layer(made: Any, method: str) -> None:
     wrong = type("Wrong", (TokenTransform,), {method: lambda self, *given: made})
