@@ -12,7 +12,7 @@ from handrail.agent.events import Arguments, Discard, MessageDone, ReasoningText
 from handrail.agent.kernel import ChatRequest, Kernel, Middleware, Token, TokenTransform
 from handrail.agent.kernel.tokens import KINDS, Pipeline, TokenKind
 from handrail.agent.models import ArgumentsDelta, ChatResponse, Profile, ReasoningDelta, TextDelta
-from handrail.filters import Reasoning, assistant, call
+from handrail.filters import Reasoning, Refusal, assistant, call
 
 
 class Upper(TokenTransform):
@@ -205,9 +205,15 @@ async def test_nothing_that_is_held_comes_out_after_an_error(pieces: list[Any]) 
     assert (heard.of(Text), heard.of(Discard)) == ([], [])
 
 
-async def test_nor_of_an_answer_that_the_service_cut_off() -> None:
-    pieces = [TextDelta("sec"), ChatResponse(assistant("sec"), finish_reason="content_filtered")]
-    assert (await hear(agent(Streaming(pieces), Hold), "go")).of(Text) == []
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ChatResponse(assistant("sec"), finish_reason="content_filtered"),
+        ChatResponse(assistant("sec", Refusal("I cannot say that."))),
+    ],
+)
+async def test_nor_of_an_answer_that_the_service_cut_off_or_the_model_refused(answer: ChatResponse) -> None:
+    assert (await hear(agent(Streaming([TextDelta("sec"), answer]), Hold), "go")).of(Text) == []
 
 
 async def test_nor_of_an_answer_that_is_none() -> None:
@@ -334,7 +340,10 @@ async def test_what_was_delivered_is_withdrawn_where_a_layer_refuses_it() -> Non
     assert [event.message_id for event in heard.of(Discard)] == [heard.of(Text)[0].message_id]
 
 
-@pytest.mark.parametrize("made", ["text", None, [Token("a"), "b"], iter(()), Token("a"), [Token("a", "song")]])
+SONG: Any = "song"
+
+
+@pytest.mark.parametrize("made", ["text", None, [Token("a"), "b"], iter(()), Token("a"), [Token("a", SONG)]])
 @pytest.mark.parametrize("method", ["step", "flush"])
 async def test_what_are_no_tokens_is_refused_naming_the_layer(made: Any, method: str) -> None:
     wrong = type("Wrong", (TokenTransform,), {method: lambda self, *given: made})
@@ -366,7 +375,7 @@ async def test_what_a_transform_raises_comes_out_as_it_is_with_a_note_of_the_lay
 async def test_a_transform_sees_the_private_state_of_its_layer_and_no_others() -> None:
     class Counting(Middleware):
         def __init__(self, name: str, seen: list[Any]) -> None:
-            self.name = name  # type: ignore[misc]  # a layer may have a name of its own
+            self.name = name
             self.seen = seen
 
         def init_state(self) -> dict[str, Any]:

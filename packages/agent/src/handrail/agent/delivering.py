@@ -8,7 +8,7 @@ from handrail.agent.events import Arguments, Discard, ReasoningText, Text
 from handrail.agent.kernel.requests import ChatRequest
 from handrail.agent.kernel.tokens import Pipeline, Token, TokenTransform
 from handrail.agent.models import ArgumentsDelta, ChatResponse, Delta, ReasoningDelta, TextDelta
-from handrail.filters import Message
+from handrail.filters import Message, Refusal
 
 if TYPE_CHECKING:
     from handrail.agent.loop import Turn
@@ -37,8 +37,7 @@ async def heard(turn: "Turn", request: ChatRequest, message_id: str) -> ChatResp
     if response is None:
         raise InvalidAnswer(f"the stream of {request.model.name} ended without its answer")
     check_response(response, f"the model {request.model.name}")
-    # What the service itself did not let out to its end has no clean end.
-    if through is not None and response.finish_reason != "content_filtered":
+    if through is not None and not _is_refused(response):
         through.end(turn, message_id)
     return response
 
@@ -50,6 +49,12 @@ def check_response(response: object, where: str) -> None:
     message = response.message
     if type(message) is not Message or message.role != "assistant":
         raise InvalidAnswer(f"{where} gave a ChatResponse whose message is not an assistant's")
+
+
+def _is_refused(response: ChatResponse) -> bool:
+    # What the service itself did not let out to its end, or the model took back, has no clean end.
+    refused = any([type(part) is Refusal for part in response.message.content])
+    return refused or response.finish_reason == "content_filtered"
 
 
 def deliver(turn: "Turn", message_id: str, piece: "Delta | object") -> None:
@@ -98,7 +103,9 @@ class _Through:
             token = Token(piece.text, "reasoning", message_id, self._path, self._step)
         else:
             raise _no_piece(piece)
-        _tell(turn, message_id, self._pipeline.step(token))
+        tokens = self._pipeline.step(token)
+        if tokens:
+            _tell(turn, message_id, tokens)
 
     def end(self, turn: "Turn", message_id: str) -> None:
         """Tells those who listen of what the transforms still hold."""
@@ -106,7 +113,7 @@ class _Through:
 
 
 def _tell(turn: "Turn", message_id: str, tokens: Sequence[Token]) -> None:
-    if tokens and message_id not in turn.delivered:
+    if message_id not in turn.delivered and tokens:
         turn.delivered += (message_id,)
     for token in tokens:
         if token.kind == "text":

@@ -100,11 +100,12 @@ class Pipeline:
 class _Layer:
     """A transform, watched: what it gives are tokens, and what it raises names it."""
 
-    __slots__ = ("_name", "_transform", "kinds")
+    __slots__ = ("_asked", "_name", "_transform", "kinds")
 
     def __init__(self, name: str, transform: TokenTransform) -> None:
         self._name = name
         self._transform = transform
+        self._asked = transform.step
         self.kinds = frozenset(transform.kinds)
 
     def step(self, tokens: Sequence[Token]) -> Sequence[Token]:
@@ -113,31 +114,35 @@ class _Layer:
         return [made for token in tokens for made in (self._step(token) if token.kind in self.kinds else (token,))]
 
     def pause(self) -> Sequence[Token]:
-        try:
-            made = self._transform.pause()
-        except Exception as error:
-            error.add_note(f"raised by {self._name}.token_transform, in pause()")
-            raise
-        return self._checked(made, "pause")
+        return self._rest(self._transform.pause, "pause")
 
     def flush(self) -> Sequence[Token]:
-        try:
-            made = self._transform.flush()
-        except Exception as error:
-            error.add_note(f"raised by {self._name}.token_transform, in flush()")
-            raise
-        return self._checked(made, "flush")
+        return self._rest(self._transform.flush, "flush")
 
     def _step(self, token: Token) -> Sequence[Token]:
         try:
-            made = self._transform.step(token)
+            made = self._asked(token)
         except Exception as error:
-            error.add_note(f"raised by {self._name}.token_transform, in step()")
+            self._name_in(error, "step")
             raise
+        # One that passes a token on as it is needs no second look.
+        if type(made) is tuple and (not made or (len(made) == 1 and made[0] is token)):
+            return made
         return self._checked(made, "step")
 
+    def _rest(self, ask: Callable[[], Sequence[Token]], method: str) -> Sequence[Token]:
+        try:
+            made = ask()
+        except Exception as error:
+            self._name_in(error, method)
+            raise
+        return self._checked(made, method)
+
+    def _name_in(self, error: Exception, method: str) -> None:
+        error.add_note(f"raised by {self._name}.token_transform, in {method}()")
+
     def _checked(self, made: Sequence[Token], method: str) -> Sequence[Token]:
-        if isinstance(made, tuple | list):
+        if isinstance(made, (tuple, list)):  # a union takes longer
             for each in made:
                 if type(each) is not Token or type(each.text) is not str or each.kind not in KINDS:
                     break
