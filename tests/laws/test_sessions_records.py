@@ -16,9 +16,11 @@ from handrail.sessions.formats.openai_chat import decode_message, encode_message
 from handrail.sessions.records import (
     AgentRecord,
     AnyRecord,
+    BudgetRecord,
     HandoffRecord,
     MessageRecord,
     ModelCallRecord,
+    Spent,
     SubagentRecord,
     ToolCallRecord,
     ToolResultRecord,
@@ -31,6 +33,9 @@ from sessions.conversations import Conversation
 
 text = texts.map(lambda each: each.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
 usages = st.builds(Usage, st.integers(0, 10**9), st.integers(0, 10**9))
+spent = st.builds(
+    Spent, st.integers(0, 99), st.integers(0, 99), st.integers(0, 99), usages, st.none() | st.decimals(0, 99, places=6)
+)
 crossed = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)) | messages, max_size=3).map(tuple)
 edges = {
     "path": text,
@@ -51,6 +56,7 @@ records: st.SearchStrategy[AnyRecord] = st.one_of(
     st.builds(TurnRecord, path=text, run=text, event=st.sampled_from(["start", "end"]), usage=usages),
     st.builds(ModelCallRecord, path=text, step=st.integers(0, 99), usage=usages, error=st.none() | text),
     st.builds(ViewRecord, path=text, removed=st.lists(text, max_size=2).map(tuple), reason=text),
+    st.builds(BudgetRecord, path=text, run=text, spent=spent),
     st.builds(HandoffRecord, **edges),
     st.builds(SubagentRecord, event=st.sampled_from(["start", "end"]), part=st.integers(0, 3), answer=text, **edges),
     unknown,

@@ -22,12 +22,14 @@ from handrail.sessions.interchange import Exported, Transcript, export_to, impor
 from handrail.sessions.reader import Reading, read
 from handrail.sessions.records import (
     AgentRecord,
+    BudgetRecord,
     Footer,
     HandoffRecord,
     Header,
     MessageRecord,
     ModelCallRecord,
     SessionRecord,
+    Spent,
     StateRecord,
     SubagentRecord,
     ToolCallRecord,
@@ -48,6 +50,7 @@ from handrail.sessions.writer import Journal
 __all__ = [
     "AgentRecord",
     "Boundary",
+    "BudgetRecord",
     "DamagedSession",
     "Drift",
     "Exported",
@@ -71,6 +74,7 @@ __all__ = [
     "SessionError",
     "SessionExists",
     "SessionRecord",
+    "Spent",
     "StateRecord",
     "SubagentRecord",
     "Tally",

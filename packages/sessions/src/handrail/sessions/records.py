@@ -6,6 +6,7 @@ record's place in the batch as a negative number. The writer sets both.
 `path` is the agent path whose view a record concerns; times are milliseconds since 1970 (UTC).
 """
 
+from decimal import Decimal
 from typing import Any, Literal, TypeAlias, final
 
 import msgspec
@@ -16,7 +17,7 @@ FORMAT = "handrail-session"
 VERSION = 1
 
 
-class Usage(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
+class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """What model calls cost, in tokens; `requests` counts the calls."""
 
     input_tokens: int = 0
@@ -37,6 +38,29 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=
             self.cached_tokens + other.cached_tokens,
             self.reasoning_tokens + other.reasoning_tokens,
             self.requests + other.requests,
+        )
+
+
+class Spent(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
+    """What was used of a budget: model calls (`steps`), tool calls, handoffs, tokens, and US dollars. `cost` is None
+    where it was not counted: no limit asked for it."""
+
+    steps: int = 0
+    tool_calls: int = 0
+    handoffs: int = 0
+    usage: Usage = Usage()
+    cost: Decimal | None = None
+
+    def __add__(self, other: "Spent") -> "Spent":
+        known = [each.cost for each in (self, other) if each.cost is not None]
+        # A part that asked no model cost nothing, whether that was counted or not.
+        counted = all([each.cost is not None or not each.usage.requests for each in (self, other)])
+        return Spent(
+            self.steps + other.steps,
+            self.tool_calls + other.tool_calls,
+            self.handoffs + other.handoffs,
+            self.usage + other.usage,
+            sum(known, Decimal()) if known and counted else None,
         )
 
 
@@ -242,6 +266,14 @@ class SubagentRecord(_Boundary, frozen=True, kw_only=True, tag="subagent"):
     returns: dict[str, Any] = {}
 
 
+class BudgetRecord(Record, frozen=True, kw_only=True, tag="budget"):
+    """A run ended (`run`, begun by the agent at `path`), with what it used of its budget."""
+
+    path: str
+    run: str
+    spent: Spent = Spent()
+
+
 class Footer(Record, frozen=True, kw_only=True, tag="footer"):
     """The last line of a sealed copy: how many records of each kind, and the hash of the line before."""
 
@@ -272,6 +304,7 @@ Known: TypeAlias = (
     | ToolResultRecord
     | HandoffRecord
     | SubagentRecord
+    | BudgetRecord
     | Footer
 )
 AnyRecord: TypeAlias = Known | Unknown

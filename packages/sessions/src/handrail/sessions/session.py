@@ -22,11 +22,14 @@ from handrail.sessions.paths import is_top, name_of
 from handrail.sessions.reader import Reading, read
 from handrail.sessions.records import (
     AgentRecord,
+    BudgetRecord,
     HandoffRecord,
     MessageRecord,
     ModelCallRecord,
     SessionRecord,
+    Spent,
     StateRecord,
+    ToolCallRecord,
     ToolResultRecord,
     TurnRecord,
     Usage,
@@ -40,7 +43,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # What says something of the session as a whole; most records do not.
-_NOTED = frozenset({HandoffRecord, ModelCallRecord, AgentRecord, SessionRecord, TurnRecord, StateRecord})
+_NOTED = frozenset(
+    {
+        HandoffRecord,
+        ModelCallRecord,
+        AgentRecord,
+        SessionRecord,
+        TurnRecord,
+        StateRecord,
+        ToolCallRecord,
+        BudgetRecord,
+    }
+)
 
 
 class Session:
@@ -154,6 +168,12 @@ class Session:
     def usage(self) -> Usage:
         """What the model calls so far cost."""
         return self._state.usage
+
+    @property
+    def spent(self) -> Spent:
+        """What its runs used, as their ends say, and of a run that did not come to its end what the records show. Its
+        `cost` is None where that of a run is not told."""
+        return self._state.spent
 
     @property
     def state(self) -> dict[str, Any]:
@@ -272,6 +292,8 @@ class _Loaded:
         self.handoffs: list[HandoffRecord] = []
         self.agents: dict[str, AgentRecord] = {}
         self.usage = Usage()
+        self._ended = Spent()
+        self._open = [0, 0, 0]
         self.about: SessionRecord | None = None
         self.active: str | None = None
         self.state: dict[str, Any] = {}
@@ -290,17 +312,31 @@ class _Loaded:
             self.note(record)
         return views.now()
 
+    @property
+    def spent(self) -> Spent:
+        """What the runs used. One that was killed has no record of it: its calls since the last one are counted."""
+        ended, (steps, tool_calls, handoffs) = self._ended, self._open
+        cost = ended.cost if ended.usage.requests == self.usage.requests else None
+        return Spent(ended.steps + steps, ended.tool_calls + tool_calls, ended.handoffs + handoffs, self.usage, cost)
+
     def note(self, record: Writable) -> None:
         """Take in what concerns the session as a whole."""
         match record:
+            case ModelCallRecord():
+                self.usage += record.usage
+                self._open[0] += record.purpose == "answer"
+            case ToolCallRecord():
+                self._open[1] += record.attempt == 1
             case HandoffRecord():
                 self.handoffs.append(record)
+                self._open[2] += not record.back
                 if is_top(record.path):
                     self.active = record.active or record.target
             case TurnRecord(path=path) | MessageRecord(path=path) if self.active is None and is_top(path):
                 self.active = name_of(path)
-            case ModelCallRecord():
-                self.usage += record.usage
+            case BudgetRecord():
+                self._ended += record.spent
+                self._open = [0, 0, 0]
             case AgentRecord():
                 self.agents[record.name] = record
             case SessionRecord():

@@ -76,7 +76,8 @@ class Tally:
             case ModelCallRecord():
                 self.usage += record.usage
             case ToolCallRecord():
-                self._tool(record.name)
+                if record.attempt == 1:
+                    self._tool(record.name)
                 if self._imported:
                     self._started.add(record.call_id)
             case HandoffRecord():
