@@ -187,11 +187,12 @@ async def test_every_event_reads_well_and_can_be_written_as_json_and_read_back()
     model: Any = Streaming(
         [TextDelta("x"), StreamBroken("cut")],
         [ChatResponse(assistant(Reasoning("hm"), call("ok", call_id="c1"), call("ok", call_id="c2")))],
+        [ChatResponse(assistant(call("ok", call_id="c3")))],
         [ArgumentsDelta(0, "h1", "transfer_to_b", "{}"), ChatResponse(assistant(call("transfer_to_b", call_id="h1")))],
     )
     b = Agent("B", model=ScriptedModel([Reasoning("so"), call("transfer_to_a")]), handoffs=["A"])
     agent = Agent("A", model=model, tools=[ok], handoffs=[b], middleware=[Again()])
-    heard = await hear(agent, "go", limits=Limits(max_handoffs=1))
+    heard = await hear(agent, "go", limits=Limits(max_handoffs=1, max_repeats=2))
     seen = {type(event) for event in heard.events}
     assert seen == set(get_args(AnyEvent)) - {Recovered}  # that one needs a file with a torn end
     assert {LimitReached, Failed, Discard, ReasoningText, StepStart, ToolEnd} < seen

@@ -48,7 +48,7 @@ async def test_a_run_is_written_from_its_first_agent_to_the_end_of_its_last_turn
         *["Agent", "Turn", "Message"],
         *["ModelCall", "Message", "ToolCall", "ToolResult"],
         *["ModelCall", "Message", "Handoff", "ToolResult", "Turn"],
-        *["Agent", "Turn", "ModelCall", "Message", "Turn"],
+        *["Agent", "Turn", "ModelCall", "Message", "Turn", "Budget"],
     ]
     ends = [(record.path, record.status, record.steps) for record in of(records, TurnRecord) if record.event == "end"]
     assert ends == [("A", "handed_over", 2), ("B", "completed", 1)]
@@ -248,4 +248,4 @@ async def test_every_turn_is_synced_at_its_end_and_the_last_one_with_its_own_rec
         first = session.order.index("turn synced")
         assert session.order[first - 2 : first] == ["Handoff", "ToolResult"]
         last = max(place for place, each in enumerate(session.order) if each == "Turn")
-        assert session.order[last + 1] == "turn synced"
+        assert session.order[last + 1 : last + 3] == ["Budget", "turn synced"]

@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from handrail.agent.entering import Input
 from handrail.agent.errors import BuildError
@@ -19,7 +19,7 @@ from handrail.agent.outputs import Prepared, prepare
 from handrail.agent.runs import RunResult, execute
 from handrail.agent.streams import Stream
 from handrail.agent.subagents import AgentTool, to_tool
-from handrail.agent.tools import Tool
+from handrail.agent.tools import ERROR_CLASSES, ErrorClass, OnToolError, Tool
 from handrail.agent.tools import tool as as_tool
 from handrail.filters import Clock, Filter, IdSource
 from handrail.filters.messages import Messages
@@ -41,7 +41,8 @@ class Agent:
     knows, or an `Output`. `description` says to other agents what this one is for. `labels`
     says how what it writes is labelled after it saw labelled content: not at all (`own`), or with the highest tier of
     its view (`inherit`). `policy` says what may cross from it. `channels` declares shared state (a TypedDict or a
-    pydantic model), `requires` what the deps of a run must hold, by name and type.
+    pydantic model), `requires` what the deps of a run must hold, by name and type. `tool_errors` says for each class
+    of tool errors whether the model is told (`tell`, as for all that are not named) or the run ends (`raise`).
 
     What is known when the agent is made is checked there (`BuildError`), the rest at `check()`, `describe()` or the
     first run, before any request.
@@ -62,6 +63,7 @@ class Agent:
         "policy",
         "requires",
         "settings",
+        "tool_errors",
         "tools",
     )
     name: str
@@ -78,6 +80,7 @@ class Agent:
     channels: Any
     requires: Mapping[str, Any]
     output: Prepared | None
+    tool_errors: Mapping[ErrorClass, OnToolError]
     _graph: Graph | None
 
     def __init__(
@@ -97,6 +100,7 @@ class Agent:
         policy: "Policy | None" = None,
         channels: Any = None,
         requires: Mapping[str, Any] = {},  # it is only read
+        tool_errors: Mapping[ErrorClass, OnToolError] = {},  # the same
     ) -> None:
         give = object.__setattr__
         give(self, "name", check_agent_name(name))
@@ -118,6 +122,7 @@ class Agent:
         give(self, "_graph", None)
         give(self, "channels", channels)
         give(self, "requires", dict(requires))
+        give(self, "tool_errors", _checked_tool_errors(name, tool_errors))
         check_middleware(self.middleware, name)
         check_offered(self, [_known_name(edge.target) for edge in self.handoffs])
         check_approved(name, offered_tools(self, self.middleware), self.middleware)
@@ -164,6 +169,7 @@ class Agent:
         session: "Session | str | os.PathLike[str] | None" = None,
         deps: Any = None,
         limits: Limits | None = None,
+        session_limits: Limits | None = None,
         start: Literal["active", "self"] = "active",
         instructions: str = "",
         policy: "Policy | None" = None,
@@ -178,7 +184,8 @@ class Agent:
         `input` is text, a message, or messages. With a `session` (a path or a `Session`) the conversation in it goes
         on with its active agent (`start="self"` begins with this one), and the run is journalled. `instructions` adds
         a block for this run; `policy` says what may cross in it; `counter` (such as `o200k_base`) has the tokens
-        of each boundary counted and recorded. `middleware` stands outside every agent's own, entered anew in each turn;
+        of each boundary counted and recorded. `limits` bound the run, `session_limits` it and all earlier runs of the
+        session together. `middleware` stands outside every agent's own, entered anew in each turn;
         `state` are values for channels to begin with. Raises `RunError` with the partial transcript, or what a hook
         raised.
         """
@@ -188,6 +195,7 @@ class Agent:
             session,
             deps=deps,
             limits=limits,
+            session_limits=session_limits,
             start=start,
             instructions=instructions,
             policy=policy,
@@ -205,6 +213,7 @@ class Agent:
         session: "Session | str | os.PathLike[str] | None" = None,
         deps: Any = None,
         limits: Limits | None = None,
+        session_limits: Limits | None = None,
         start: Literal["active", "self"] = "active",
         instructions: str = "",
         policy: "Policy | None" = None,
@@ -228,6 +237,7 @@ class Agent:
                 session,
                 deps=deps,
                 limits=limits,
+                session_limits=session_limits,
                 start=start,
                 instructions=instructions,
                 policy=policy,
@@ -266,6 +276,16 @@ def _check_kinds(name: str, model: Any, limits: Any, settings: Any) -> None:
         raise BuildError(f"the limits of {name} are Limits(…), not {limits!r}")
     if not isinstance(settings, Settings):
         raise BuildError(f"the settings of {name} are Settings(…), not {settings!r}")
+
+
+def _checked_tool_errors(agent: str, tool_errors: Mapping[ErrorClass, OnToolError]) -> dict[Any, Any]:
+    for error_class, how in tool_errors.items():
+        if error_class not in ERROR_CLASSES:
+            possible = ", ".join(ERROR_CLASSES)
+            raise BuildError(f"tool_errors of {agent} is by class, one of {possible}; found {error_class!r}")
+        if how not in get_args(OnToolError):
+            raise BuildError(f"tool_errors of {agent} says 'tell' or 'raise' of {error_class}, not {how!r}")
+    return dict(tool_errors)
 
 
 def _loop_runs() -> bool:

@@ -67,6 +67,8 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
     """The innermost layer: the model itself. Each attempt draws its own message id, is counted and recorded."""
     turn: Turn = request.run.turn
     run, context, model = turn.run, turn.context, request.model
+    if turn.budget.metered:
+        turn.budget.check_call(model.name)
     context.attempt += 1
     message_id = turn.scope.ids.next()
     turn.drawn += (message_id,)
@@ -102,7 +104,7 @@ def _spent(
     turn: "Turn", request: ChatRequest, message_id: str, usage: Usage, finish_reason: str, error: str | None
 ) -> Usage:
     run = turn.run
-    spent = run.spend(request.model.name, usage)
+    spent = turn.budget.spend(request.model.name, usage)
     turn.usage += spent
     turn.scope.spend(spent)
     if run.log.on:

@@ -45,7 +45,7 @@ class Outcome(msgspec.Struct, frozen=True):
         if self.status == "completed":
             return ToolResponse(self.text, sensitivity=self.label)
         error_class = "timeout" if self.status == "timeout" else "failed"
-        return ToolResponse(content=self.text, is_error=True, error_class=error_class, sensitivity=self.label)
+        return ToolResponse(None, self.text, True, error_class, self.label, error=self.error)
 
 
 async def call_agent(turn: "Turn", tool: AgentTool, call: ToolCall, input: str) -> ToolResponse:
@@ -160,7 +160,8 @@ class Delegation:
         budget = Budget(limits, self.budget) if limits is not None else self.budget
         said: list[Message] = []
         seed = scope.views[scope.path(self.name)].history
-        result, _ = await converse(self.turn.run, scope, child, seed, seeded=True, budget=budget, said=said)
+        answered = converse(self.turn.run, scope, child, seed, seeded=True, budget=budget, said=said)
+        result, _ = await self.budget.in_time(budget.in_time(answered))
         return result, said
 
     def _completed(self, scope: Scope, result: TurnResult, said: Sequence[Message]) -> Outcome:

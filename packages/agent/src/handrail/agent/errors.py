@@ -11,6 +11,7 @@ HandrailError
     ├── LimitExceeded           a limit on steps, tool calls, handoffs, tokens, money or time was reached
     │   ├── LoopDetected        the run went on without anything new
     │   └── TurnTimeout         a turn did not end in the time that it had
+    ├── UnknownPrice            money is limited, and the price of a model is not known
     ├── ActiveAgentUnknown      a session's active agent is not among the reachable agents
     ├── ScriptError             a scripted model was asked for more than its script, or for less
     ├── InvalidAnswer           a hook or a model returned what is not an answer
@@ -117,6 +118,16 @@ class TurnTimeout(LimitExceeded):
         super().__init__("turn_seconds", seconds)
         self.source = source
         self.args = (f"the turn of {source} did not end within {seconds} seconds; its work was cancelled",)
+
+
+class UnknownPrice(RunError):
+    """Money is limited, and the price of `model` is not known, so the call was not made. For an empty `model`, the cost
+    of what a session's earlier runs used."""
+
+    def __init__(self, model: str, problem: str = "") -> None:
+        self.model = model
+        found = problem or f"the price of the model {model!r} is not known"
+        super().__init__(f"max_cost limits the run, and {found}; on_unpriced='ignore' counts it as free of charge")
 
 
 class ActiveAgentUnknown(RunError):

@@ -215,6 +215,17 @@ class LimitReached(Event, frozen=True, tag="limit"):
         return f"[{self.path}] limit {self.limit}={self.value}"
 
 
+class LoopWarning(Event, frozen=True, tag="loop_warning"):
+    """An agent's turn brings nothing new, for so many steps in a row; at `max_repeats` it is stopped."""
+
+    reason: str
+    steps: int
+    max_repeats: int
+
+    def __str__(self) -> str:
+        return f"[{self.path}] goes in a circle: {self.reason}, {self.steps} of {self.max_repeats} steps in a row"
+
+
 class Failed(Event, frozen=True, tag="error"):
     """The run is about to end with this error (its type, and its message where it is Handrail's own)."""
 
@@ -245,6 +256,7 @@ AnyEvent: TypeAlias = (
     | HandoffEnd
     | Told
     | LimitReached
+    | LoopWarning
     | Failed
 )
 
@@ -256,6 +268,7 @@ LIFECYCLE: tuple[type[Event], ...] = (
     HandoffStart,
     HandoffEnd,
     LimitReached,
+    LoopWarning,
     Failed,
 )
 """What the forwarding level `lifecycle` lets through of a sub-agent's events."""

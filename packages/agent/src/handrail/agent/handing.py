@@ -190,7 +190,8 @@ async def _wait(turn: "Turn", asked: Asked, entered: Messages, base: View | None
     scope.waiting += (turn.path,)
     scope.waiting_names += (turn.bound.name,)
     try:
-        result, _ = await converse(run, scope, target, entered, seeded=True, base=base, budget=budget, said=said)
+        answered = converse(run, scope, target, entered, seeded=True, base=base, budget=budget, said=said)
+        result, _ = await budget.in_time(answered)
     except (asyncio.CancelledError, SessionError, FilterError):
         raise
     except LimitExceeded as error:

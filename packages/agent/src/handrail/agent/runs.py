@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
@@ -17,18 +18,20 @@ from handrail.agent.kernel.blame import blame
 from handrail.agent.kernel.middlewares import Middleware
 from handrail.agent.kernel.requests import Verdict
 from handrail.agent.kernel.states import Channels
-from handrail.agent.limits import DEFAULT_LIMITS, Budget, Limits
+from handrail.agent.limits import DEFAULT_LIMITS, NOTHING, Budget, Limits, total
 from handrail.agent.loop import converse
 from handrail.agent.reports import Crossing
 from handrail.agent.scopes import Emit, Scope, UnheldIds
 from handrail.agent.stating import begin_with, check_reachable
 from handrail.filters import Clock, HandrailError, History, IdSource, Message
 from handrail.filters.messages import Messages
-from handrail.sessions import Session, Usage
+from handrail.sessions import BudgetRecord, Session, Usage, read
 from handrail.sessions.paths import top_path
 
 if TYPE_CHECKING:
     from handrail.agent.graphs import Bound, Graph
+    from handrail.agent.kernel.requests import TurnResult
+    from handrail.agent.loop import Turn
     from handrail.filters.policies import Policy
 
 
@@ -61,6 +64,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     handoffs: Sequence[Crossing]
     usage: Usage
     usage_by_model: dict[str, Usage]
+    usage_by_call: Mapping[str, Sequence[Usage]]
+    """What each model call cost, by model."""
     steps: int
     run_id: str
     state: dict[str, Any] = {}
@@ -76,13 +81,20 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
         """All that was said in the run, in order: what it was given (`entered`), then what came of it (`said`)."""
         return (*self.entered, *self.said)
 
+    @property
+    def cost(self) -> Decimal | None:
+        """What the run cost in US dollars, by the price list that is installed; None where the price of a model that it
+        asked is not known."""
+        from handrail.agent.prices import price_of
+
+        return price_of(self.usage_by_call)
+
 
 class Run:
     """What one run shares with everything below it."""
 
     __slots__ = (
         "budget",
-        "by_model",
         "caller",
         "clock",
         "counter",
@@ -120,7 +132,6 @@ class Run:
         self.next_turn: Handoff | None = None
         self.caller = ""
         self.recovered = ""
-        self.by_model: dict[str, Usage] = {}
         self.crossings: list[Crossing] = []
         self.entered: Messages = ()
         self.fresh = False
@@ -136,19 +147,7 @@ class Run:
     @property
     def usage(self) -> Usage:
         """What the run cost so far, sub-agents and failed calls included."""
-        total = Usage()
-        for usage in self.by_model.values():
-            total += usage
-        return total
-
-    def spend(self, model: str, usage: Usage) -> Usage:
-        """Adds one request's cost, and gives it with the request counted."""
-        spent = Usage(
-            usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens, usage.requests or 1
-        )
-        known = self.by_model.get(model)
-        self.by_model[model] = spent if known is None else known + spent
-        return spent
+        return total(self.budget.by_model)
 
 
 async def execute(
@@ -158,6 +157,7 @@ async def execute(
     *,
     deps: Any,
     limits: Limits | None,
+    session_limits: Limits | None = None,
     start: Literal["active", "self"],
     instructions: str,
     ids: IdSource | None,
@@ -175,7 +175,7 @@ async def execute(
     kept = own if own is not None else session if isinstance(session, Session) else None
     try:
         root = graph.agents[graph.root]
-        budget = Budget(limits or root.agent.limits or DEFAULT_LIMITS)
+        budget = Budget(limits or root.agent.limits or DEFAULT_LIMITS, _budget_of(kept, session_limits))
         check_policy(policy, "a run")
         source = ids or IdSource()
         if ids is not None and kept is not None:
@@ -204,6 +204,22 @@ async def execute(
             own.close()
 
 
+def _budget_of(session: Session | None, limits: Limits | None) -> Budget | None:
+    # What bounds the whole session: all that its earlier runs used is used up.
+    if limits is None:
+        return None
+    if session is None or limits.max_seconds is not None:
+        found = "this run has none" if session is None else "max_seconds is of a run; give it as one of its limits"
+        raise BuildError(f"session_limits bound all runs of a session, and {found}")
+    spent = session.spent
+    if limits.max_cost is not None and spent.cost is None:
+        from handrail.agent.prices import price_of_records
+
+        cost, whole = price_of_records(read(session.path).records()) if session.path.exists() else (Decimal(), True)
+        spent = msgspec.structs.replace(spent, cost=cost if whole or limits.on_unpriced == "ignore" else None)
+    return Budget.resumed(limits, spent)
+
+
 def _first(graph: "Graph", session: Session | None, start: str) -> "Bound":
     if start not in ("active", "self"):
         raise BuildError(f"start is 'active' or 'self', not {start!r}")
@@ -227,15 +243,18 @@ async def _conduct(
         if state is not None:
             begin_with(run, scope, path, state)
         entered = entering(run, scope, path, input)
-        result, last = await converse(run, scope, first, entered)
-        await hand_back(last)
+        result, last = await run.budget.in_time(_answered(run, scope, first, entered))
     except BaseException as error:
         _fail(run, scope, first, error)
         raise
     finally:
+        if run.log.on and (spent := run.budget.used) != NOTHING:
+            run.log.stage(BudgetRecord(path=path, run=run.id, spent=spent))
         run.log.end_turn()
+    by_model = run.budget.by_model
+    usage = total(by_model)
     if emit is not None:
-        emit(RunEnd(run.id, last.path, result.status, run.usage))
+        emit(RunEnd(run.id, last.path, result.status, usage))
     return RunResult(
         status=result.status,
         output=result.output,
@@ -245,8 +264,9 @@ async def _conduct(
         entered=run.entered,
         said=run.said,
         handoffs=tuple(run.crossings),
-        usage=run.usage,
-        usage_by_model=dict(run.by_model),
+        usage=usage,
+        usage_by_model=by_model,
+        usage_by_call=run.budget.calls,
         steps=run.steps,
         run_id=run.id,
         recovered=run.recovered,
@@ -254,6 +274,12 @@ async def _conduct(
         verdict=result.verdict,
         finish_reason=result.finish_reason,
     )
+
+
+async def _answered(run: Run, scope: Scope, first: "Bound", entered: Messages) -> "tuple[TurnResult, Turn]":
+    result, last = await converse(run, scope, first, entered)
+    await hand_back(last)
+    return result, last
 
 
 def _fail(run: Run, scope: Scope, first: "Bound", error: BaseException) -> None:
