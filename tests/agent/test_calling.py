@@ -4,16 +4,20 @@ import asyncio
 import threading
 import time
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from agent.desks import answers, failure, hear, pause, requests, result_of, roles, tasks, unlawful
-from handrail.agent import Agent, InvalidAnswer, Limits, ScriptedModel, Tool, tool
-from handrail.agent.events import ToolEnd, ToolProgress, ToolStart
+from handrail.agent import Agent, BuildError, InvalidAnswer, Limits, Output, ScriptedModel, Tool, handoff, tool
+from handrail.agent.events import MessageDone, ToolEnd, ToolProgress, ToolStart
+from handrail.agent.events import Text as TextHeard
 from handrail.agent.kernel import Middleware, ToolRequest, ToolResponse
-from handrail.filters import History, Image, Text, ToolCall, breaches, call
+from handrail.agent.models import ChatResponse
+from handrail.filters import History, Image, Text, ToolCall, assistant, breaches, call, full
+from handrail.sessions import Session, Usage, verify
 
 
 def every(*names: str) -> list[ToolCall]:
@@ -503,3 +507,108 @@ async def test_arguments_with_a_number_beyond_what_is_read_are_an_error_of_their
     assert (result_of(view, "c1").is_error, result_of(view, "c2").text) == (True, "7" * 30)
     assert len(result_of(view, "c1").text) < 500
     assert len(seen) == hooked
+
+
+def direct(name: str, fn: Any, **options: Any) -> Tool:
+    return an(name, fn, return_direct=True, **options)
+
+
+async def test_the_results_of_direct_tools_are_the_answer_and_the_model_is_not_asked_again() -> None:
+    model = ScriptedModel(every("a", "b"))
+    tools = [direct("a", ok, output_sensitivity="internal"), direct("b", ok, output_sensitivity="secret")]
+    heard = await hear(Agent("X", model=model, tools=tools), "go")
+    result = heard.result
+    assert result is not None
+    assert (result.output, result.status, result.finish_reason, roles(result.messages)) == (
+        *("ok\nok", "completed", "stop"),
+        "uatta",
+    )
+    assert (result.message, result.messages[-1].agent) == (result.messages[-1], "X")
+    assert (result.messages[-1].sensitivity, len({message.id for message in result.messages})) == ("secret", 5)
+    assert "".join(event.text for event in heard.of(TextHeard)) == "ok\nok"
+    assert heard.of(MessageDone)[-1].message == result.message
+
+
+@pytest.mark.parametrize("names", [["a", "ok"], ["a", "bad"], ["a", "nothing"], ["ok"], ["a", "transfer_to_other"]])
+async def test_unless_all_calls_are_of_direct_tools_and_succeed_the_model_sees_the_results(names: list[str]) -> None:
+    calls = [call(name, call_id=f"c{number}") for number, name in enumerate(names)]
+    model = ScriptedModel(calls, "done")
+    other = Agent("other", model=ScriptedModel("I take it."), description="It waits.")
+    agent = Agent(
+        "X",
+        model=model,
+        tools=[direct("a", ok), ok, direct("bad", bad)],
+        handoffs=[handoff(other, returns=full())],
+    )
+    result = await agent.run("go")
+    assert (result.output, len(model.requests), unlawful(requests(model))) == ("done", 2, [])
+
+
+async def test_a_direct_answer_is_recorded_and_the_conversation_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    model = ScriptedModel(call("a", call_id="c1"), "And then?")
+    agent = Agent("X", model=model, tools=[direct("a", ok)])
+    await agent.run("go", session=path)
+    assert [message.text for message in Session(path).history("X")] == ["go", "", "ok", "ok"]
+    assert (await agent.run("on", session=path)).output == "And then?"
+    assert (unlawful(requests(model)), verify(path).state) == ([], "intact")
+
+
+def test_an_agent_with_an_output_type_has_no_tool_that_answers_in_its_place() -> None:
+    with pytest.raises(BuildError, match="X has an output type, and a would return another answer directly"):
+        Agent("X", model=ScriptedModel(), tools=[direct("a", ok)], output_type=int)
+
+
+async def test_an_answer_given_as_a_call_that_was_cut_off_is_asked_for_again() -> None:
+    model = ScriptedModel(cut(ToolCall("o1", "final_answer", '{"value": 1')), call("final_answer", value=12))
+    result = await Agent("X", model=model, tools=[ok], output_type=Output(int, mode="tool")).run("go")
+    assert (result.output, unlawful(requests(model))) == (12, [])
+
+
+def cut(*calls: ToolCall, reason: Any = "length") -> ChatResponse:
+    return ChatResponse(assistant("I look.", *calls), Usage(1, 1), reason)
+
+
+@pytest.mark.parametrize("arguments", ["", " ", '{"n": 1', '{"n": 1}, "m": {', "[1]", '"n"'])
+async def test_a_call_in_whose_middle_the_answer_ended_is_not_run_and_the_others_are(arguments: str) -> None:
+    ran: list[int] = []
+
+    async def it(n: int = 0) -> str:
+        ran.append(n)
+        return "ok"
+
+    model = ScriptedModel(cut(call("it", call_id="c1", n=7), ToolCall("c2", "it", arguments)), "done")
+    result = await Agent("X", model=model, tools=[it]).run("go", limits=Limits(max_tool_calls=1))
+    told = result_of(result.messages, "c2")
+    assert (ran, result.output, told.is_error, unlawful(requests(model))) == ([7], "done", True, [])
+    assert "reached its length limit in the middle of this call" in told.text
+
+
+async def test_only_the_last_call_of_an_answer_that_was_cut_can_be_incomplete() -> None:
+    last = call("ok", call_id="c2")
+    for response in (cut(ToolCall("c1", "ok", ""), last), cut(ToolCall("c1", "ok", ""), reason="tool_calls")):
+        result = await Agent("X", model=ScriptedModel(response, "done"), tools=[ok]).run("go")
+        assert [text for _, text in answers(result.messages)] == ["ok"] * len(response.message.tool_calls)
+
+
+@pytest.mark.parametrize("arguments", ["", '{"reason": "beca', '{"reason": "because"}'])
+async def test_a_transfer_in_whose_middle_the_answer_ended_does_not_take_place(arguments: str) -> None:
+    b = Agent("B", model=ScriptedModel("I am B."))
+    model = ScriptedModel(cut(call("ok", call_id="c1"), ToolCall("h1", "transfer_to_b", arguments)), "I am A.")
+    result = await Agent("A", model=model, tools=[ok], handoffs=[handoff(b, filter=full())]).run("go")
+    whole = arguments.endswith("}")
+    assert (result.output, bool(result.handoffs)) == (("I am B.", True) if whole else ("I am A.", False))
+
+
+async def test_why_the_last_answer_ended_is_told_of_the_turn_and_the_run() -> None:
+    seen: list[str] = []
+
+    class Look(Middleware):
+        async def around_turn(self, request: Any, call_next: Any) -> Any:
+            result = await call_next(request)
+            seen.append(result.finish_reason)
+            return result
+
+    answer = ChatResponse(assistant("It is a long st"), Usage(1, 1), "length")
+    result = await Agent("X", model=ScriptedModel(answer), middleware=[Look()]).run("go")
+    assert (seen, result.finish_reason) == (["length"], "length")

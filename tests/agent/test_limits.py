@@ -10,7 +10,7 @@ from handrail.agent import Agent, BuildError, LimitExceeded, Limits, ScriptedMod
 from handrail.agent.events import LimitReached
 from handrail.agent.limits import Budget
 from handrail.agent.models import ChatResponse
-from handrail.filters import assistant, breaches, call, full, user
+from handrail.filters import ToolCall, assistant, breaches, call, full, user
 from handrail.sessions import Session, Usage, verify
 
 
@@ -175,3 +175,56 @@ async def test_an_agents_own_limit_on_tool_calls_is_an_error_for_who_asked_it(wa
     (answer,) = [message for message in result.messages if message.role == "tool"]
     assert (result.output, answer.is_error) == ("I go on.", True)
     assert "max_tool_calls=1" in answer.text
+
+
+def three() -> list[ToolCall]:
+    return [call("ping", call_id="c1"), call("ping", call_id="c2"), call("ping", call_id="c3")]
+
+
+async def test_over_the_tool_call_limit_the_model_may_be_told_and_go_on() -> None:
+    pings: list[int] = []
+    model = ScriptedModel(three(), "done")
+    agent = Agent("X", model=model, tools=[named_ping(pings)])
+    limits = Limits(max_tool_calls=2, on_max_tool_calls="tell")
+    heard = await hear(agent, "go", limits=limits)
+    assert heard.result is not None
+    messages = heard.result.messages
+    assert (heard.result.output, len(pings), len(model.requests), unlawful(requests(model))) == ("done", 2, 2, [])
+    assert [(each.call_id, each.is_error) for each in messages if each.role == "tool"] == [
+        *[("c1", False), ("c2", False), ("c3", True)]
+    ]
+    assert [(event.limit, event.value) for event in heard.of(LimitReached)] == [("max_tool_calls", 2)]
+
+
+async def test_over_the_tool_call_limit_the_turn_may_end_as_failed_with_every_call_answered() -> None:
+    pings: list[int] = []
+    model = ScriptedModel(three(), "done")
+    agent = Agent("X", model=model, tools=[named_ping(pings)], limits=Limits(max_tool_calls=2, on_max_tool_calls="end"))
+    result = await agent.run("go")
+    assert (result.status, result.output, result.message, result.finish_reason) == (
+        "failed",
+        "",
+        None,
+        "max_tool_calls",
+    )
+    assert (len(pings), len(model.requests), breaches(result.messages)) == (2, 1, [])
+    assert [call_id for call_id, _ in answers(result.messages)] == ["c1", "c2", "c3"]
+    again = await Agent("X", model=ScriptedModel("done")).run([*result.messages, user("please finish")])
+    assert again.output == "done"
+
+
+@pytest.mark.parametrize(("how", "output"), [("tell", "I am B."), ("end", "")])
+async def test_a_handoff_beside_calls_over_the_limit_takes_place_unless_the_turn_ends(how: Any, output: str) -> None:
+    b = Agent("B", model=ScriptedModel("I am B."))
+    model = ScriptedModel([call("ping", call_id="c1"), call("transfer_to_b", call_id="h1")])
+    a = Agent("A", model=model, tools=[named_ping([])], handoffs=[handoff(b, filter=full())])
+    result = await a.run("go", limits=Limits(max_tool_calls=0, on_max_tool_calls=how))
+    assert (result.output, bool(result.handoffs), breaches(result.messages)) == (output, how == "tell", [])
+
+
+async def test_a_child_that_was_ended_by_its_limit_did_not_complete() -> None:
+    limits = Limits(max_tool_calls=0, on_max_tool_calls="end")
+    child = Agent("Child", model=pinging(1), tools=[named_ping([])], limits=limits)
+    boss = Agent("Boss", model=ScriptedModel(call("child", call_id="t1", input="x"), "done"), tools=[child.to_tool()])
+    result = await boss.run("go")
+    assert answers(result.messages) == [("t1", "The agent Child did not complete: failed.")]

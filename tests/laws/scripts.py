@@ -7,7 +7,17 @@ import msgspec
 from hypothesis import strategies as st
 
 from agent.desks import hear, pause
-from handrail.agent import Agent, FunctionModel, Limits, ModelUnavailable, RunError, RunResult, ScriptedModel, handoff
+from handrail.agent import (
+    Agent,
+    FunctionModel,
+    Limits,
+    ModelUnavailable,
+    RunError,
+    RunResult,
+    ScriptedModel,
+    handoff,
+    tool,
+)
 from handrail.agent.events import Event
 from handrail.agent.kernel import ChatRequest, Middleware
 from handrail.agent.models import ChatResponse
@@ -39,11 +49,18 @@ async def slow(n: int) -> int:
     return n
 
 
+@tool(return_direct=True)
+async def direct() -> str:
+    """Gives what is the answer."""
+    return "said directly"
+
+
 fit = st.sampled_from(
     [
         ToolCall("c1", "ok", '{"n":1}'),
         ToolCall("c2", "slow", '{"n":2}'),
         ToolCall("c3", "bad"),
+        ToolCall("d1", "direct"),
         ToolCall("k1", "child", '{"input":"x"}'),
     ]
 )
@@ -65,7 +82,8 @@ said = st.builds(
     st.sampled_from(["", "I look.", "one two three"]),
     st.lists(fit | transfers | wild, min_size=1, max_size=3),
 )
-asking = st.builds(ChatResponse, said, st.builds(Usage, st.integers(0, 9), st.integers(0, 9)))
+reasons = st.sampled_from(["tool_calls", "tool_calls", "length"])
+asking = st.builds(ChatResponse, said, st.builds(Usage, st.integers(0, 9), st.integers(0, 9)), reasons)
 final = st.sampled_from(["Hello.", "Hello.", "", ModelUnavailable("down", spent=Usage(1)), RuntimeError("a bug"), 7])
 scripts: st.SearchStrategy[list[Any]] = st.builds(
     lambda steps, last: [*steps, *last], st.lists(asking, max_size=7), st.lists(final, max_size=1)
@@ -76,6 +94,9 @@ limits = st.just(Limits()) | st.builds(
     max_tool_calls=st.none() | st.integers(0, 9),
     max_handoffs=st.none() | st.integers(0, 4),
     max_parallel_tools=st.integers(1, 3),
+    max_tokens=st.none() | st.integers(0, 40),
+    max_repeats=st.none() | st.integers(1, 3),
+    on_max_tool_calls=st.sampled_from(["raise", "tell", "end"]),
 )
 
 
@@ -87,7 +108,7 @@ def desk(script: Sequence[Any], layers: Sequence[Middleware] = ()) -> Agent:
         return "helped" if request.messages[-1].role == "tool" else ToolCall("k1", "bad")
 
     child = Agent("Child", model=FunctionModel(helps), tools=[bad], middleware=layers)
-    tools: list[Any] = [ok, bad, slow, child.to_tool()]
+    tools: list[Any] = [ok, bad, slow, direct, child.to_tool()]
     names = {"A": full(), "B": last_n(2, keep_user=True), "C": None}
 
     def ways(agent: str) -> list[Any]:

@@ -22,10 +22,10 @@ class RunContext(Generic[DepsT]):
 
     `run_id`, `path` (agent path) and `agent` (name) say where; `deps` is the application's own object, never
     serialised; `step` counts the turn's model calls from 1; `attempt` the tries of the present one; `budget` holds
-    what was used; `call_id` is the tool call that a tool serves.
+    what was used; `call_id` is the tool call that a tool serves, `key` its idempotency key.
     """
 
-    __slots__ = ("agent", "attempt", "budget", "call_id", "deps", "path", "run_id", "states", "step", "turn")
+    __slots__ = ("agent", "attempt", "budget", "call_id", "deps", "key", "path", "run_id", "states", "step", "turn")
 
     def __init__(self, run_id: str, path: str, agent: str, deps: DepsT, budget: Budget, turn: Any) -> None:
         self.run_id = run_id
@@ -35,7 +35,7 @@ class RunContext(Generic[DepsT]):
         self.budget = budget
         self.step = 0
         self.attempt = 0
-        self.call_id = ""
+        self.call_id = self.key = ""
         self.turn = turn
         self.states: dict[int, PrivateState] = {}
 

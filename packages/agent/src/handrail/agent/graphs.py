@@ -5,9 +5,9 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from handrail.agent.asking import ask_model
-from handrail.agent.calling import run_tool
 from handrail.agent.crossing import cross
 from handrail.agent.errors import BuildError, NameClash, UnknownTarget
+from handrail.agent.executing import run_tool
 from handrail.agent.gates import check_approved, check_gates
 from handrail.agent.handoffs import Handoff
 from handrail.agent.kernel.chains import Call, compose_hook, transforms_of
@@ -43,6 +43,7 @@ class Bound:
         "channels",
         "chat",
         "crossing",
+        "direct",
         "gated",
         "handoffs",
         "instructions",
@@ -51,6 +52,7 @@ class Bound:
         "model",
         "name",
         "output",
+        "raised",
         "requires",
         "settings",
         "specs",
@@ -93,6 +95,8 @@ class Bound:
         self.crossing = compose_hook(layers, "around_handoff", cross)
         self.transforms = transforms_of(layers)
         self._without: dict[int, Any] = {}
+        self.direct = any([tool.return_direct for tool in tools])
+        self.raised = frozenset([error_class for error_class, how in agent.tool_errors.items() if how == "raise"])
         self.introduced: AgentRecord | None = None
         self.gated = any(edge.enabled is not True for edge in agent.handoffs)
         self.around_tool = any(defines(layer, "around_tool") for layer in layers)
@@ -319,7 +323,8 @@ def _brought_instructions(agent: "Agent", layers: Sequence[Middleware]) -> dict[
 def check_offered(agent: "Agent", targets: Sequence[str | None], layers: "Sequence[Middleware] | None" = None) -> None:
     """Whether the tools, handoffs and blocks of an agent can be told apart; a target of None is not known yet.
 
-    Raises `NameClash` naming both, `UnfitName`, or `BuildError` for an agent that hands over to itself.
+    Raises `NameClash` naming both, `UnfitName`, or `BuildError` for an agent that hands over to itself, and for a tool
+    that would answer in the place of an output type.
     """
     taken: dict[str, str] = {}
     layers = agent.middleware if layers is None else layers
@@ -329,6 +334,8 @@ def check_offered(agent: "Agent", targets: Sequence[str | None], layers: "Sequen
         if tool.name in taken:
             raise NameClash(tool.name, taken[tool.name], f"{what} of {agent.name}")
         taken[tool.name] = what
+        if tool.return_direct and agent.output is not None:
+            raise BuildError(f"{agent.name} has an output type, and {tool.name} would return another answer directly")
     output = planned(agent, offered_tools(agent, layers))
     for answer in output.tools if output is not None else ():
         if answer in taken:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from handrail.agent.calling import Arguments
 from handrail.agent.errors import tell
+from handrail.agent.executing import Arguments
 from handrail.agent.kernel.requests import (
     ChatRequest,
     ChatResponse,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from handrail.agent.accepting import Acceptance
 from handrail.agent.asking import ask, fitted
-from handrail.agent.calling import answer_calls, close_calls, cut_off
+from handrail.agent.calling import GOES_ON, HANDED_OVER, STOPPED, Upshot, answer_calls, close_calls, cut_off
 from handrail.agent.contexts import RunContext
 from handrail.agent.editing import apply, enter, feedback_record, leave_rejected, rewrite
 from handrail.agent.errors import CancelSwallowed, HandoffRefused, InvalidAnswer, InvalidJump, UnknownTarget
@@ -21,6 +21,7 @@ from handrail.agent.kernel.privates import PrivateState
 from handrail.agent.kernel.requests import TurnRequest, TurnResult, Verdict
 from handrail.agent.kernel.states import State
 from handrail.agent.limits import Budget
+from handrail.agent.repeats import Repeats
 from handrail.agent.stating import NO_CONTEXTS, Contexts, check_deps, first_state, keep_private
 from handrail.filters import History, Message, ToolCall, View
 from handrail.filters.messages import Messages, is_empty
@@ -111,6 +112,7 @@ class Turn:
         "played",
         "rejected",
         "removed",
+        "repeats",
         "requested",
         "result",
         "run",
@@ -178,6 +180,7 @@ class Turn:
         self.jump: Target | None = None
         self.ended_as = ""
         self.finish_reason = ""
+        self.repeats = Repeats.of(self.budget)
         self.result: TurnResult | None = None
         self.task = asyncio.current_task()
         self.cancels = self.task.cancelling() if self.task is not None else 0
@@ -202,7 +205,7 @@ class Turn:
         try:
             if self.bound.requires:
                 check_deps(self.bound, self.context.deps)
-            result = await self.bound.whole(self)
+            result = await self.budget.in_time(self.bound.whole(self))
             self.refuse_swallowed_cancel()
             if self.requested is not None:
                 late = f"{self.requested.target} was handed the conversation by code after the last step of the turn"
@@ -249,7 +252,7 @@ class Turn:
         """The turn's result where a hook ends it before it was entered."""
         self.played = True
         close_calls(self, self._open_calls())
-        handed_over = self.requested is not None and await answer_calls(self, ())
+        handed_over = self.requested is not None and await answer_calls(self, ()) is HANDED_OVER
         return self._result("handed_over", None) if handed_over else self._ended()
 
     def refreshed(self, result: TurnResult) -> TurnResult:
@@ -331,9 +334,11 @@ class Turn:
                     error=problem,
                 )
             )
-            if self.scope.depth == 0:
-                # Where another turn follows, its first write takes the end of this one along.
-                run.log.sync() if status == "handed_over" else run.log.end_turn()
+            # Where another turn follows, its first write takes the end of this one along; else the run's end does.
+            if self.scope.depth == 0 and status == "handed_over":
+                run.log.sync()
+            elif self.scope.depth == 0 and self.scope.waiting:
+                run.log.end_turn()
         if self.emit is not None:
             self.tell(TurnEnd, status)
 
@@ -359,17 +364,20 @@ class Turn:
                     if not self.asked and jump != "end":
                         self.budget.take_step()  # no circle of jumps is endless
             calls = self._calls_to_answer(jump)
-            handed_over = bool(calls or self.requested) and await answer_calls(self, calls)
+            outcome = await answer_calls(self, calls) if calls or self.requested else GOES_ON
             if emit is not None and begun:
                 self.tell(StepEnd, context.step)
                 if run.crowded():
                     await run.throttle()
             if begun and not self.asked:
                 context.step -= 1
-            result = self._result("handed_over", self.answer) if handed_over else self._settled(jump, calls)
+            result = self._settled(jump, calls) if outcome is GOES_ON else self._ended_by(outcome)
             if result is not None:
                 return result
             jump = None
+
+    def _ended_by(self, outcome: Upshot) -> TurnResult:
+        return self._result(outcome.status, None if outcome is STOPPED else outcome.message or self.answer)
 
     def _settled(self, jump: Target | None, calls: Sequence[ToolCall]) -> TurnResult | None:
         # An agent that only talks has answered, and one with an output type when what it gave fits.

@@ -10,7 +10,7 @@ import msgspec
 
 from handrail.agent.errors import BuildError
 from handrail.agent.names import check_tool_name
-from handrail.agent.tools import mended_json
+from handrail.agent.signatures import mended_json
 
 Mode: TypeAlias = Literal["auto", "native", "tool"]
 OnExhausted: TypeAlias = Literal["raise", "return", "fallback"]

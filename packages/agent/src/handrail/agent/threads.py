@@ -4,7 +4,7 @@ import asyncio
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import copy_context
 from typing import Any
 
@@ -57,6 +57,20 @@ async def ended(tasks: Sequence["asyncio.Task[Any]"]) -> None:
             task.exception()  # taken note of, whoever is told of it
     if cancelled is not None:
         raise cancelled
+
+
+async def run_all(work: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Runs all at once. The first to raise stops the others, which are awaited; the first in order is raised."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await ended(tasks)
+    results = [asyncio.CancelledError() if task.cancelled() else task.exception() for task in tasks]
+    errors = [error for error in results if error is not None]
+    raise_first([error for error in errors if not isinstance(error, asyncio.CancelledError)] or errors)
 
 
 def raise_first(errors: Sequence[BaseException]) -> None:

@@ -112,7 +112,7 @@ class ToolRequest(Request, frozen=True, kw_only=True):
 class ToolResponse(msgspec.Struct, frozen=True):
     """What a tool gave: its value, the text or parts that the model is shown in its place (`content`), a label for it
     beside the tool's own (`sensitivity`), and what it writes into the shared state, by channel (`writes`). A tool may
-    return one itself."""
+    return one itself. Of a call that failed `error_class` says how, and `error` is what the tool raised."""
 
     value: Any = None
     content: Any = None
@@ -120,6 +120,7 @@ class ToolResponse(msgspec.Struct, frozen=True):
     error_class: str = ""
     sensitivity: str | None = None
     writes: Mapping[str, Any] = {}
+    error: Exception | None = None
 
     def replace(self, **changes: Any) -> "ToolResponse":
         """The same response with these fields changed; an unknown field is a `TypeError`."""

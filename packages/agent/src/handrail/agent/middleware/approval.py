@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from typing import TypeAlias
 
-from handrail.agent.calling import Arguments
 from handrail.agent.errors import BuildError
+from handrail.agent.executing import Arguments
 from handrail.agent.kernel.middlewares import CallTool, Middleware
 from handrail.agent.kernel.requests import ToolRequest, ToolResponse
 from handrail.agent.seconds import check_seconds

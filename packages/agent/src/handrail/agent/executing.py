@@ -1,0 +1,230 @@
+"""Running one tool: its arguments are checked, its start is marked, and what it raises is classified."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from handrail.agent.attempts import Attempts, TookTooLong, is_transient
+from handrail.agent.contexts import RunContext
+from handrail.agent.delegating import call_agent
+from handrail.agent.kernel.requests import ToolRequest, ToolResponse
+from handrail.agent.subagents import AgentTool
+from handrail.agent.teams import TeamTool
+from handrail.agent.tools import ERROR_CLASSES, ErrorClass, InvalidArguments, Prepared, Tool
+from handrail.filters import ToolCall
+from handrail.sessions import ToolCallRecord
+
+if TYPE_CHECKING:
+    from handrail.agent.loop import Turn
+
+_as_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+# Below this length no number is too long for the interpreter, and no nesting too deep.
+_SHORT = 500
+
+
+class CannotRun(Exception):
+    """A call cannot be made as it is; `response` says why, for the model."""
+
+    def __init__(self, text: str, error_class: ErrorClass = "invalid_arguments", *, broken: bool = False) -> None:
+        self.response = error_response(error_class, text)
+        self.broken = broken
+        super().__init__(text)
+
+
+def why_not(text: str, error: Exception) -> CannotRun:
+    """Why arguments cannot be taken: they are no JSON object, or they do not fit the tool."""
+    if isinstance(error, CannotRun):
+        return error
+    if isinstance(error, InvalidArguments) and is_object(text):
+        return CannotRun(f"Invalid arguments: {error}")
+    return CannotRun(f"The arguments are not a JSON object: {text[:200]}", broken=True)
+
+
+class Arguments(Mapping[str, Any]):
+    """The arguments of a call, parsed when first looked at. They are read-only: give changed ones with `replace`."""
+
+    __slots__ = ("_found", "_parsed", "_tool", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._parsed: dict[str, Any] | None = None
+        self._tool: Tool | None = None
+        self._found: dict[str, Any] | CannotRun | None = None
+
+    def check(self, tool: Tool) -> None:
+        """Checks them for a tool, keeping what was found for `take`. Raises `CannotRun` for what is no JSON object."""
+        self._tool = tool
+        try:
+            self._found = tool.prepare().check(self.text)
+        except (InvalidArguments, ValueError, RecursionError) as error:
+            self._found = found = why_not(self.text, error)
+            if found.broken:
+                raise found from error
+
+    def take(self, tool: Tool, prepared: Prepared) -> dict[str, Any]:
+        """What the tool is called with: each call of it gets values of its own. Raises as `Prepared.check` does, or
+        `CannotRun`."""
+        found = self._found
+        if found is None or self._tool is not tool:
+            return prepared.check(self.text)
+        if isinstance(found, CannotRun):
+            raise found
+        self._found = None
+        return found
+
+    def parsed(self) -> dict[str, Any]:
+        """The arguments as a dict."""
+        if self._parsed is None:
+            self._parsed = json.loads(self.text) if self.text.strip() else {}
+        return self._parsed
+
+    def __getitem__(self, name: str) -> Any:
+        return self.parsed()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.parsed())
+
+    def __len__(self) -> int:
+        return len(self.parsed())
+
+    def __repr__(self) -> str:
+        return f"Arguments({self.text!r})"
+
+
+def is_object(text: str) -> bool:
+    """Whether this is the JSON of an object; nothing at all stands for an empty one."""
+    if not text or text.isspace():
+        return True
+    if len(text) < _SHORT:
+        try:
+            _as_object(text)
+        except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+            pass
+        else:
+            return True
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def error_response(error_class: ErrorClass, text: str, error: Exception | None = None) -> ToolResponse:
+    """What a model is told of a call that failed."""
+    return ToolResponse(content=text, is_error=True, error_class=error_class, error=error)
+
+
+async def run_tool(request: ToolRequest) -> ToolResponse:
+    """The innermost layer: the arguments are checked, the start is marked, and the tool runs."""
+    turn: Turn = request.run.turn
+    tool, call, given = request.tool, request.call, request.arguments
+    arguments = given if type(given) is Arguments else Arguments(json.dumps(dict(given), ensure_ascii=False))
+    prepared = tool.prepare()
+    try:
+        found = prepared.check(arguments.text) if arguments._tool is None else arguments.take(tool, prepared)
+        key = None if prepared.plain else _key(tool, found)
+    except (CannotRun, InvalidArguments, ValueError, RecursionError) as error:
+        return why_not(arguments.text, error).response
+    if turn.run.log.on:
+        _mark(turn, tool, call, arguments.text, key)
+    if type(tool) is AgentTool:
+        return await call_agent(turn, tool, call, found["input"])
+    if isinstance(tool, TeamTool):
+        return await tool.answer(turn, call, found["input"])
+    context = turn.context
+    if prepared.context_name:
+        context = request.run.for_call(call.id)
+        context.attempt, context.key = 1, key or ""
+    try:
+        if prepared.plain:
+            value = await tool.call(found, context)
+        elif tool.retries:
+            value = await _repeated(turn, tool, call, arguments, found, context, key)
+        else:
+            value = await _in_time(tool, found, context)
+        return _own(value) if type(value) is ToolResponse else ToolResponse(value)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return error_response("failed", f"{tool.name} was cancelled.")
+    except Exception as error:  # noqa: BLE001  # whatever a tool raises, the model is told
+        return _failure(tool, error)
+
+
+def _mark(turn: "Turn", tool: Tool, call: ToolCall, text: str, key: str | None, attempt: int = 1) -> None:
+    log = turn.run.log
+    mark = ToolCallRecord(path=turn.path, call_id=call.id, name=tool.name, arguments=text, attempt=attempt, key=key)
+    log.write(mark)
+    if tool.side_effects in ("side_effecting", "external") and not tool.children:
+        log.before_effect()
+
+
+def _key(tool: Tool, arguments: dict[str, Any]) -> str | None:
+    # Without its key the tool might do its work twice, so it does not run.
+    how = tool.idempotency_key
+    if how is None:
+        return None
+    try:
+        key = arguments.get(how) if isinstance(how, str) else how(arguments)
+    except Exception as error:  # the function is the application's own
+        raise CannotRun(
+            f"{tool.name} was not run: its key cannot be told ({type(error).__name__}).", "failed"
+        ) from error
+    if key is None or key == "":
+        raise CannotRun(f"{tool.name} was not run: its key is empty.", "failed")
+    return str(key)
+
+
+async def _in_time(tool: Tool, arguments: dict[str, Any], context: RunContext[Any]) -> Any:
+    if tool.timeout is None:
+        return await tool.call(arguments, context)
+    try:
+        async with asyncio.timeout(tool.timeout) as deadline:
+            return await tool.call(arguments, context)
+    except TimeoutError as error:
+        if deadline.expired():
+            raise TookTooLong(f"{tool.name} did not end within {tool.timeout} seconds.") from error
+        raise
+
+
+async def _repeated(
+    turn: "Turn",
+    tool: Tool,
+    call: ToolCall,
+    arguments: Arguments,
+    first: dict[str, Any],
+    context: RunContext[Any],
+    key: str | None,
+) -> Any:
+    async def attempt(number: int) -> Any:
+        if number == 1:
+            return await _in_time(tool, first, context)
+        again = arguments.take(tool, tool.prepare())
+        if turn.run.log.on:
+            _mark(turn, tool, call, arguments.text, key, number)
+        if context is not turn.context:
+            context.attempt = number
+        return await _in_time(tool, again, context)
+
+    return await Attempts(tool.retries, tool.retry_on, tool.retry_delay).run(attempt)
+
+
+def _own(response: ToolResponse) -> ToolResponse:
+    if response.is_error and response.error_class not in ERROR_CLASSES:
+        return response.replace(error_class="failed")
+    return response
+
+
+def _failure(tool: Tool, error: Exception) -> ToolResponse:
+    if isinstance(error, TookTooLong):
+        return error_response("timeout", str(error))
+    try:
+        told = f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001  # the error is the tool's own, and so is what its text may raise
+        told = type(error).__name__
+    return error_response("transient" if is_transient(error) else "failed", told, error)

@@ -1,0 +1,120 @@
+"""What becomes of a tool's response: the message that a model is shown, with its label, or the answer itself."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from handrail.agent.events import MessageDone
+from handrail.agent.events import Text as TextHeard
+from handrail.agent.kernel.requests import ToolResponse
+from handrail.agent.tools import Tool
+from handrail.filters import Message, Text, ToolCall, assistant
+from handrail.filters.messages import Part, whole
+from handrail.filters.sensitivity import highest
+
+if TYPE_CHECKING:
+    from handrail.agent.loop import Turn
+
+
+def result_of(turn: "Turn", call: ToolCall, message_id: str, response: ToolResponse, tool: Tool | None) -> Message:
+    """The message that answers a call; where the response cannot be shown, one that says so."""
+    try:
+        return _message(turn, call, message_id, response, tool)
+    except Exception as error:  # noqa: BLE001  # the value is the tool's own, and so is what its text may raise
+        problem = f"What {call.name} gave cannot be shown: {type(error).__name__}."
+        failed = ToolResponse(content=problem, is_error=True, error_class="failed")
+        return _message(turn, call, message_id, failed, tool)
+
+
+def is_direct(turn: "Turn", calls: Sequence[ToolCall], results: Sequence[Message]) -> bool:
+    """Whether these results are the answer: all calls are of tools that return directly, and none failed."""
+    tools = [turn.bound.tools.get(call.name) for call in calls]
+    succeeded = not any([result.is_error for result in results])
+    return succeeded and all([tool is not None and tool.return_direct for tool in tools])
+
+
+def say_directly(turn: "Turn", results: Sequence[Message]) -> Message:
+    """Says the results as the agent's answer, as sensitive as the most sensitive of them."""
+    labels = [result.sensitivity for result in results] + [
+        part.sensitivity for each in results for part in each.content
+    ]
+    message = assistant(
+        "\n".join([result.text for result in results]),
+        id=turn.scope.ids.next(),
+        agent=turn.bound.name,
+        created_at=turn.run.clock(),
+        sensitivity=highest(turn.label(), *labels),
+    )
+    turn.finish_reason = "stop"
+    turn.say(message)
+    if turn.run.log.on:
+        turn.run.log.write()
+    if turn.emit is not None:
+        turn.tell(TextHeard, message.id, message.text)
+        turn.tell(MessageDone, message)
+    return message
+
+
+def _message(turn: "Turn", call: ToolCall, message_id: str, response: ToolResponse, tool: Tool | None) -> Message:
+    shown = response.value if response.content is None else response.content
+    return Message(
+        "tool",
+        _content(shown),
+        id=message_id,
+        agent=turn.bound.name,
+        created_at=turn.run.clock(),
+        sensitivity=_label(response, tool),
+        call_id=call.id,
+        name=call.name,
+        is_error=response.is_error,
+    )
+
+
+def _label(response: ToolResponse, tool: Tool | None) -> str | None:
+    shown = response.value if response.content is None else response.content
+    given = tool.output_sensitivity if tool is not None else None
+    if response.sensitivity is None and not isinstance(shown, list | tuple | dict):
+        return given
+    return highest(given, response.sensitivity, *_labels_within(shown))
+
+
+def _labels_within(value: Any, depth: int = 20) -> Iterator[str | None]:
+    # Parts and messages that stand within other values are shown as text, and their labels would be lost with them.
+    if isinstance(value, Part | Message):
+        yield value.sensitivity
+        value = getattr(value, "content", ())
+    if depth and isinstance(value, list | tuple | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _labels_within(item, depth - 1)
+
+
+def _content(value: Any) -> tuple[Part, ...]:
+    if type(value) is str:
+        return (Text(value),)
+    if value is None:
+        return (Text(""),)
+    if type(value) is int:
+        return (Text(str(value)),)
+    if isinstance(value, Part):
+        return (value,)
+    several = isinstance(value, list | tuple) and all(isinstance(item, Part | str) for item in value)
+    if several and any(isinstance(item, Part) for item in value):
+        return tuple([Text(item) if isinstance(item, str) else item for item in value])
+    return (Text(_as_text(value)),)
+
+
+def _as_text(value: Any) -> str:
+    from pydantic_core import PydanticSerializationError, to_json
+
+    if isinstance(value, str):
+        return str(value)
+    try:
+        if isinstance(value, msgspec.Struct):
+            return msgspec.json.encode(value).decode()
+        return to_json(value).decode()
+    except (PydanticSerializationError, UnicodeEncodeError, ValueError, TypeError):
+        if isinstance(value, dict | list | tuple):
+            return whole(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str))
+        return whole(str(value))
