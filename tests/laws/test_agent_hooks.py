@@ -1,4 +1,4 @@
-"""State hooks that change nothing change nothing, and whatever they do the record is sound."""
+"""Hooks that change nothing change nothing, and whatever they do the record is sound."""
 
 import tempfile
 from pathlib import Path
@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.desks import ids, tasks
-from handrail.agent import Limits
+from handrail.agent import Limits, RunError
 from handrail.agent.events import StepEnd, StepStart
-from handrail.agent.kernel import Middleware, append, jump, overwrite, remove, replace
+from handrail.agent.kernel import Middleware, TurnResult, append, jump, overwrite, remove, replace
 from handrail.filters import assistant, breaches, call, user
 from handrail.sessions import MessageRecord, Session, ToolResultRecord, read, verify
 from laws.scripts import Ended, desk, fixed, limits, ran, scripts, streamed
@@ -43,6 +43,109 @@ class Hooked(Middleware):
         return self._act(state)
 
 
+class Turning(Middleware):
+    """Does around each turn what it is told to, one thing after the other, and then passes on."""
+
+    def __init__(self, name: str, does: list[str]) -> None:
+        self.name = name
+        self.does = iter(does)
+
+    async def around_turn(self, request: Any, call_next: Any) -> Any:
+        return await TURNS[next(self.does, "pass")](request, call_next)
+
+
+async def passes(request: Any, call_next: Any) -> Any:
+    return await call_next(request)
+
+
+async def twice(request: Any, call_next: Any) -> Any:
+    first = await call_next(request)
+    return first if first.status != "completed" else await call_next(request)
+
+
+async def first_of_two(request: Any, call_next: Any) -> Any:
+    first = await call_next(request)
+    if first.status == "completed":
+        second = await call_next(request)
+        return first if second.status == "completed" else second
+    return first
+
+
+async def again(request: Any, call_next: Any, keep: bool = False) -> Any:
+    result = await call_next(request)
+    return (
+        await call_next(request.again(result, "Again.", keep_attempts=keep)) if result.status == "completed" else result
+    )
+
+
+async def again_kept(request: Any, call_next: Any) -> Any:
+    return await again(request, call_next, keep=True)
+
+
+async def best(request: Any, call_next: Any) -> Any:
+    first = await call_next(request)
+    if first.status != "completed":
+        return first
+    second = await call_next(request.again(first, "Better."))
+    return first if second.status == "completed" else second
+
+
+async def other_words(request: Any, call_next: Any) -> Any:
+    result = await call_next(request)
+    if result.status != "completed" or result.message is None:
+        return result
+    return result.replace(message=result.message.replace(content="other words"), output="other words")
+
+
+async def other_answer(request: Any, call_next: Any) -> Any:
+    result = await call_next(request)
+    return result if result.status != "completed" else result.replace(message=assistant("mine"), output="mine")
+
+
+async def instead(request: Any, call_next: Any) -> Any:
+    return TurnResult(status="completed", message=assistant("mine"), output="mine")
+
+
+async def forgives(request: Any, call_next: Any) -> Any:
+    try:
+        return await call_next(request)
+    except RunError:
+        return await call_next(request)
+
+
+async def asks_more(request: Any, call_next: Any) -> Any:
+    return await call_next(request.replace(messages=(*request.messages, user("more"))))
+
+
+async def asks_other(request: Any, call_next: Any) -> Any:
+    return await call_next(request.replace(messages=(user("other"),), load_history=False))
+
+
+async def fails(request: Any, call_next: Any) -> Any:
+    result = await call_next(request)
+    return result if result.status != "completed" else result.replace(status="failed")
+
+
+TURNS: dict[str, Any] = {
+    act.__name__: act
+    for act in (
+        twice,
+        first_of_two,
+        again,
+        again_kept,
+        best,
+        other_words,
+        other_answer,
+        instead,
+        forgives,
+        asks_more,
+        asks_other,
+        fails,
+    )
+}
+TURNS["pass"] = passes
+
+
 def reworded(state: Any) -> Any:
     """Other words for the first message that is somebody's words alone."""
     first = next((message for message in state.messages if message.role == "user"), None)
@@ -67,12 +170,13 @@ ACTS: dict[str, Any] = {
 
 
 def layers(names: Any) -> Any:
-    """Up to three layers, each with what it does in turn."""
+    """Up to three layers, each with what it does one after the other."""
     return st.lists(st.lists(st.sampled_from(names), max_size=8), max_size=3)
 
 
 def made(does: list[list[str]]) -> list[Middleware]:
-    return [Hooked(f"{number}", each) for number, each in enumerate(does)]
+    kinds = [Turning if any(act in TURNS for act in each) else Hooked for each in does]
+    return [kind(f"{number}", each) for number, (kind, each) in enumerate(zip(kinds, does, strict=True))]
 
 
 @given(scripts, limits, layers(IDLE))
@@ -82,9 +186,12 @@ async def test_state_hooks_that_change_nothing_change_no_end(
     assert await ran(desk(script, made(does)), limits=limit) == await ran(desk(script), limits=limit)
 
 
+doing = st.lists(st.one_of([st.lists(st.sampled_from(names), max_size=8) for names in ([*ACTS], [*TURNS])]), max_size=3)
+
+
 @settings(max_examples=200)
-@given(scripts, limits, layers([*ACTS]))
-async def test_whatever_state_hooks_do_the_doors_end_alike_and_the_record_is_sound(
+@given(scripts, limits, doing)
+async def test_whatever_hooks_do_the_doors_end_alike_and_the_record_is_sound(
     script: list[Any], limit: Limits, does: list[list[str]]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -107,6 +214,6 @@ async def test_whatever_state_hooks_do_the_doors_end_alike_and_the_record_is_sou
             assert len(set(stored)) == len(stored)
         assert ends[0] == ends[1]
         if not ends[1].error:
-            kinds = [type(event) for event in events]
+            kinds = [type(event) for event in events if event.depth == 0]
             assert kinds.count(StepStart) == kinds.count(StepEnd)
         assert tasks() == set()

@@ -21,7 +21,7 @@ from handrail.agent import (
     tool,
 )
 from handrail.agent.events import Discard, MessageDone
-from handrail.agent.kernel import around_chat, around_tool, around_turn
+from handrail.agent.kernel import around_chat, around_tool, around_turn, before_model, jump
 from handrail.agent.models import ChatResponse
 from handrail.filters import Message, assistant, breaches, call, full, user
 from handrail.sessions import MessageRecord, Session, ToolResultRecord, Usage, read, verify
@@ -419,3 +419,20 @@ async def test_an_answer_that_a_layer_gives_in_place_of_the_loops_withdraws_that
     assert [event.message_id for event in heard.of(Discard)] == [said["a secret"]]
     assert heard.result is not None
     assert texts(heard.result.messages) == ["go", "I may not say that."]
+
+
+async def test_what_is_said_where_there_was_no_answer_does_not_cross_either(tmp_path: Path) -> None:
+    async def again(request: Any, call_next: Any) -> Any:
+        return await call_next(request.again(await call_next(request), "Say something."))
+
+    left = [jump("end")]
+
+    async def silent(state: Any, run: Any) -> Any:
+        return left.pop() if left else None
+
+    path = tmp_path / "s.jsonl"
+    layers = [around_turn(again), before_model(jumps=["end"])(silent)]
+    agent = desk(call("transfer_to_b", call_id="h1"), layers=layers, handoffs=[handoff(leads("done"), filter=full())])
+    result = await agent.run("go", session=path)
+    assert texts(result.handoffs[0].seed) == ["go"]
+    assert verify(path).state == "intact"

@@ -169,7 +169,7 @@ def _go_on(turn: "Turn", fresh: list[Message], keep: bool) -> None:
     said = [message if message.id else turn.named(message) for message in fresh]
     if (twice := id_given_twice([*turn.history, *said])) is not None:
         raise InvalidAnswer(f"a hook around the turn of {turn.bound.name} gives the message id {twice!r} twice")
-    rejected = "" if keep or answer is None else answer.id
+    rejected = None if keep else answer.id if answer is not None else ""
     if not keep:
         turn.rejected += (*([answer.id] if answer is not None else []), *[message.id for message in said])
     turn.hear_feedback(said, rejected)
@@ -180,9 +180,9 @@ def _withdraw(turn: "Turn") -> None:
         turn.tell(Discard, turn.last_answer.id, "the answer was rejected")
 
 
-def feedback_record(turn: "Turn", message: Message, rejected: str) -> MessageRecord:
-    """The record of what was said to an answer that was rejected."""
-    return MessageRecord(path=turn.path, message=message, rejects=rejected or None)
+def feedback_record(turn: "Turn", message: Message, rejected: str | None) -> MessageRecord:
+    """The record of what was said to an answer that was rejected; None where both are kept."""
+    return MessageRecord(path=turn.path, message=message, rejects=rejected)
 
 
 def leave_rejected(turn: "Turn") -> None:

@@ -480,7 +480,7 @@ class Turn:
         if self.scope.depth == 0:
             self.run.said.extend(results)
 
-    def hear_feedback(self, messages: Sequence[Message], rejected: str) -> None:
+    def hear_feedback(self, messages: Sequence[Message], rejected: str | None) -> None:
         """Puts what was said to a rejected answer into the view and the record."""
         self.history = self.history.extend(messages)
         if self.scope.depth == 0:

@@ -117,7 +117,8 @@ class AgentRecord(Record, frozen=True, kw_only=True, tag="agent"):
 
 class MessageRecord(Record, frozen=True, kw_only=True, tag="message"):
     """A message that was said. `aside` marks one that is in the log but in no view; `rejects` one that says what was
-    wrong with an answer, by that answer's id: neither of them crosses a boundary, and both leave the view."""
+    wrong with an answer, by that answer's id (empty where there was none): neither of them crosses a boundary, and both
+    leave the view."""
 
     path: str
     message: Message

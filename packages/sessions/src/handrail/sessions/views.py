@@ -72,7 +72,7 @@ class Views:
             if not record.aside:
                 self._track(record.path).say(record.message)
                 if record.rejects is not None:
-                    self._track(record.path).rejected |= {record.rejects, record.message.id}
+                    self._track(record.path).rejected |= {record.rejects or record.message.id, record.message.id}
         elif isinstance(record, ToolResultRecord):
             self._track(record.path).answer(record.message)
         elif isinstance(record, HandoffRecord) or (isinstance(record, SubagentRecord) and record.event == "start"):
