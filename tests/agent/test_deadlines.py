@@ -9,7 +9,7 @@ import pytest
 from agent.desks import answers, failure, hear, roles, tasks
 from handrail.agent import Agent, FunctionModel, LimitExceeded, Limits, ScriptedModel, handoff
 from handrail.agent.events import LimitReached
-from handrail.agent.kernel import Middleware
+from handrail.agent.kernel import Kernel, Middleware, around_chat
 from handrail.agent.limits import Budget
 from handrail.filters import breaches, call, full
 
@@ -151,3 +151,15 @@ async def test_within_a_deadline_the_time_that_is_left_can_be_read() -> None:
 
     assert 59 < await budget.in_time(budget.in_time(look())) <= 60
     assert 59 < budget.left()["max_seconds"] < 60
+
+
+async def test_a_hook_that_never_returns_is_named_when_the_time_has_run_out() -> None:
+    @around_chat
+    async def hangs(request: Any, call_next: Any) -> Any:
+        await asyncio.Event().wait()
+
+    with pytest.raises(LimitExceeded) as raised:
+        await Agent("X", model=ScriptedModel(), middleware=[hangs]).run("go", limits=Limits(max_seconds=0.02))
+    assert raised.value.__notes__ == ["the time ran out in hangs.around_chat"]
+    with pytest.raises(LimitExceeded):
+        await Kernel(ScriptedModel(), middleware=[hangs], limits=Limits(max_seconds=0.02)).chat("go")

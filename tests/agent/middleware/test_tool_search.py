@@ -497,3 +497,9 @@ def test_instructions_come_only_where_they_are_asked_for() -> None:
     assert ToolSearch().instructions == ""
     assert "with find." in ToolSearch(suffix=True, tool_name="find").instructions
     assert ToolSearch(suffix="Search first.").instructions == "Search first."
+
+
+async def test_a_name_that_no_tool_has_is_answered_with_the_tools_that_were_shown_and_no_others() -> None:
+    agent, _ = desk(ToolSearch(), call("wether", call_id="c1"), "Done.")
+    [said] = results((await agent.run("go")).messages)
+    assert said.endswith("The tools are: tool_search.")

@@ -76,6 +76,8 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
         request = request.replace(messages=restore(request.messages, "drop").messages)
     if request.output is not None:
         request = suited(request)
+    if request.purpose == "answer":
+        turn.shown = request.tools
     try:
         if turn.emit is not None and model.profile.streaming and request.purpose == "answer":
             response = await heard(turn, request, message_id)

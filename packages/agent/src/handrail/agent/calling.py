@@ -274,8 +274,8 @@ async def _respond(turn: "Turn", call: ToolCall, context: RunContext[Any]) -> To
 def _unknown(turn: "Turn", name: str) -> ToolResponse:
     import difflib
 
-    outputs = turn.acceptance.plan.tools if turn.acceptance is not None else ()
-    known = [*turn.bound.tools, *turn.bound.handoffs, *outputs]
+    # What the model was shown, not what a layer keeps from it.
+    known = [spec.name for spec in turn.shown]
     near = difflib.get_close_matches(name, known, 1, 0.4)
     hint = f"Did you mean {near[0]}? " if near else ""
     what = f"There is no tool {name!r}. {hint}The tools are: {', '.join(known) or 'none'}."

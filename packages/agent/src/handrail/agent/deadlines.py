@@ -53,10 +53,11 @@ async def bounded(span: Span, work: Awaitable[_T]) -> _T:
                 if type(cancelled) is asyncio.CancelledError or not timeout.expired():
                     raise
                 raise asyncio.CancelledError from cancelled  # Python 3.11 knows a cancel by its very class alone
-    except TimeoutError:
+    except TimeoutError as late:
         if not timeout.expired():
             raise
-        raise span.reached() from None
+        # The cancel it came from shows where the work was waiting.
+        raise span.reached() from late.__cause__
     if timeout.expired():
         raise span.reached()  # somebody kept the cancel to himself, and went on
     return given

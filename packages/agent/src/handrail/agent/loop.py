@@ -21,6 +21,7 @@ from handrail.agent.kernel.privates import PrivateState
 from handrail.agent.kernel.requests import TurnRequest, TurnResult, Verdict
 from handrail.agent.kernel.states import State
 from handrail.agent.limits import Budget
+from handrail.agent.models import ToolSpec
 from handrail.agent.repeats import Repeats
 from handrail.agent.stating import NO_CONTEXTS, Contexts, check_deps, first_state, keep_private
 from handrail.filters import History, Message, ToolCall, View
@@ -118,6 +119,7 @@ class Turn:
         "run",
         "scope",
         "seeded",
+        "shown",
         "start",
         "task",
         "tell",
@@ -154,6 +156,7 @@ class Turn:
             entered = tuple([message for message in entered if not view.held(message.id)])
         self.entered = entered
         self.seeded = seeded
+        self.shown: Sequence[ToolSpec] = bound.specs
         if seeded:
             self.history = scope.views[self.path].history
         else:

@@ -286,9 +286,12 @@ def _fail(run: Run, scope: Scope, first: "Bound", error: BaseException) -> None:
     # The last agent to have control in the outermost scope: what it holds can be continued.
     name = run.way[-1] if run.way else first.name
     view = scope.views.get(top_path(name))
-    hook = blame(error, [layer for bound in run.graph.agents.values() for layer in bound.layers])
-    if hook is not None:
+    layers = [layer for bound in run.graph.agents.values() for layer in bound.layers]
+    late = error.__cause__ if isinstance(error, LimitExceeded) else None
+    if (hook := blame(error, layers)) is not None:
         error.add_note(f"raised in {hook}")
+    elif isinstance(late, asyncio.CancelledError) and (hook := blame(late, layers)) is not None:
+        error.add_note(f"the time ran out in {hook}")
     if isinstance(error, HandrailError):
         error.agent = name
         error.messages = view.history if view is not None else History()

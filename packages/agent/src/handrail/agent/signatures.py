@@ -129,13 +129,16 @@ def schema_check(tool: Tool) -> Check:
     """The check of arguments against the tool's own JSON Schema. Raises `BuildError` where that is not valid."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
+    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped,unused-ignore]
 
     schema = tool.parameters or {}
     try:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         raise BuildError(f"the JSON Schema of the tool {tool.name} is not valid: {error.message}") from error
-    validator = Draft202012Validator(schema)
+    _refuse_far(tool.name, schema)
+    # With a registry of its own nothing is ever fetched.
+    validator = Draft202012Validator(schema, registry=REGISTRY)
 
     def check(text: str) -> dict[str, Any]:
         text = _readable(text)
@@ -151,3 +154,30 @@ def schema_check(tool: Tool) -> Check:
         return checked
 
     return check
+
+
+def _refuse_far(name: str, schema: Mapping[str, Any]) -> None:
+    # A reference that leads nowhere would be found at the first call only.
+    from jsonschema_specifications import REGISTRY
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012
+
+    base = schema.get("$id", "")
+    resolver = REGISTRY.with_resource(base, DRAFT202012.create_resource(dict(schema))).resolver(base_uri=base)
+    waiting: list[Any] = list(schema.values())
+    references = [schema["$ref"]] if isinstance(schema.get("$ref"), str) else []
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, Mapping):
+            if "$id" in value:
+                return  # references within it have a base of their own
+            references += [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+            waiting.extend(value.values())
+        elif isinstance(value, list):
+            waiting.extend(value)
+    for reference in references:
+        try:
+            resolver.lookup(reference)
+        except Unresolvable as error:
+            problem = f"refers to {reference!r}, which it does not hold; nothing is fetched"
+            raise BuildError(f"the JSON Schema of the tool {name} {problem}") from error

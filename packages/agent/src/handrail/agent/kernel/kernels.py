@@ -74,7 +74,9 @@ class Kernel:
         raises."""
         from handrail.agent.asking import ask_once
 
-        return await ask_once(self._turn(_messages(messages)), _blocks(instructions), settings)
+        turn = self._turn(_messages(messages))
+        response: ChatResponse = await turn.budget.in_time(ask_once(turn, _blocks(instructions), settings))
+        return response
 
     def chat_stream(
         self,
@@ -91,7 +93,8 @@ class Kernel:
         async def begin(emit: Any, throttle: Any) -> "ChatResponse":
             turn = self._turn(_messages(messages), emit)
             turn.run.crowded, turn.run.throttle = throttle
-            return await ask_once(turn, _blocks(instructions), settings)
+            response: ChatResponse = await turn.budget.in_time(ask_once(turn, _blocks(instructions), settings))
+            return response
 
         return Stream(begin)
 
@@ -105,7 +108,8 @@ class Kernel:
 
         text = arguments if isinstance(arguments, str) else json.dumps(dict(arguments), ensure_ascii=False)
         turn = self._turn(())
-        return await call_once(turn, ToolCall(turn.scope.ids.next(), name, text))
+        response: ToolResponse = await turn.budget.in_time(call_once(turn, ToolCall(turn.scope.ids.next(), name, text)))
+        return response
 
     def describe(self) -> str:
         """The chains in order, and the tools."""
