@@ -128,11 +128,10 @@ def test_a_token_that_came_in_pieces_stays_whole() -> None:
     assert "".join(arrived(WATCH, [*text])) == EVERYTHING.text(text, "")
 
 
-def test_a_long_text_forgets_what_is_long_past() -> None:
-    arrival = WATCH.begin()
-    said = "".join([arrival.add("Write to ann@example.org, please.\n") for _ in range(2_000)])
-    assert said.count("[REDACTED:internal:email]") == 2_000
-    assert len(arrival._text) < 20_000
+@pytest.mark.parametrize("watch", [WATCH, Arrivals(Redactor(("(['\"])x\\1",), ("email",)), 8)])
+def test_a_long_text_is_redacted_to_its_end(watch: Arrivals) -> None:
+    pieces = ["Write to ann@exam", "ple.org, please; or to [REDACTED:secret", ":x].\n"] * 500
+    assert "".join(arrived(watch, pieces)) == EVERYTHING.text("".join(pieces), "")
 
 
 def test_a_pattern_with_too_many_ways_is_stopped() -> None:

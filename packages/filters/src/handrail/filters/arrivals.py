@@ -15,7 +15,7 @@ from handrail.filters.lookouts import Crowd, Lookout, Wait, crowd_of_patterns, f
 from handrail.filters.redaction import SECONDS, Redactor
 from handrail.filters.sensitivity import TOKEN
 
-_TRIM = 8192
+_TRIM = 1024
 _KEPT = 512
 """How many characters before what is looked at stay at least, to be looked back at."""
 _EACH = 1e-4
