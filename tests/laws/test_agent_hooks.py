@@ -213,7 +213,7 @@ async def test_whatever_hooks_do_the_doors_end_alike_and_the_record_is_sound(
             stored = [each.message.id for each in records if isinstance(each, MessageRecord | ToolResultRecord)]
             assert len(set(stored)) == len(stored)
         assert ends[0] == ends[1]
-        if not ends[1].error:
+        if not ends[1].error and not any("forgives" in each for each in does):
             kinds = [type(event) for event in events if event.depth == 0]
             assert kinds.count(StepStart) == kinds.count(StepEnd)
         assert tasks() == set()

@@ -5,7 +5,9 @@ tries out stand two layers that watch every hook, one outside it and one inside.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +30,17 @@ from handrail.agent.events import (
     TurnEnd,
     TurnStart,
 )
-from handrail.agent.kernel import ChatRequest, HandoffResponse, Middleware, ToolResponse, TurnResult, jump, replace
+from handrail.agent.kernel import (
+    ChatRequest,
+    HandoffResponse,
+    Middleware,
+    Token,
+    TokenTransform,
+    ToolResponse,
+    TurnResult,
+    jump,
+    replace,
+)
 from handrail.filters import FixedClock, FixedIds, assistant, breaches, call, full, last_user, user
 from handrail.sessions import MessageRecord, Session, StateRecord, ToolResultRecord, TurnRecord, read, verify
 
@@ -135,6 +147,20 @@ class Row(NamedTuple):
     """What the tool gives each time it really runs."""
 
 
+class Heard(NamedTuple):
+    """What a transform makes of a token, and what is then heard of the last answer."""
+
+    step: Callable[[Token], Sequence[Token]]
+    then: str
+    heard: str
+    fails: type[BaseException] | None = None
+
+
+def fails(token: Token) -> Sequence[Token]:
+    raise Boom("no")
+
+
+TWICE = "".join([word * 2 for word in re.findall(r"\S+\s*", WHOLE)])
 NO_REQUEST = "it stands after the call, so there is no request left to change"
 NO_RESPONSE = "it stands before the call, so there is no response yet to change"
 NO_CALL = "a state hook is told, and calls nothing on; a jump to the model is its way to have it called again"
@@ -256,6 +282,18 @@ TABLE: Mapping[tuple[str, str], Row | str] = {
     ("after_agent", "raises"): Row(raises, "the run fails after its answer", fails=Boom, outer=0),
     ("after_agent", "cancels"): Row(cancels, "the run is cancelled", fails=asyncio.CancelledError, outer=0),
 }
+# What a transform does is done to what is heard, and to nothing else; `run` does not know of it.
+TOKENS: Mapping[str, Heard | str] = {
+    "passes": Heard(lambda token: (token,), "what is heard is what was said", WHOLE),
+    "changes the request": "it is shown the request of its model call, and calls nothing on",
+    "changes the response": Heard(
+        lambda token: (token.replace(token.text.upper()),), "other words are heard", WHOLE.upper()
+    ),
+    "short-circuits": Heard(lambda token: (), "nothing is heard of the answer until it is whole", ""),
+    "calls twice": Heard(lambda token: (token, token), "every token is heard twice", TWICE),
+    "raises": Heard(fails, "the stream fails, and a run that nobody hears does not", "", Boom),
+    "cancels": "it is a plain function that waits for nothing, so no cancel can come in the middle of it",
+}
 ROWS = [(*where, row) for where, row in TABLE.items() if isinstance(row, Row)]
 rows = pytest.mark.parametrize(
     ("hook", "does", "row"), ROWS, ids=[f"{hook} {does}: {row.then}" for hook, does, row in ROWS]
@@ -265,6 +303,7 @@ rows = pytest.mark.parametrize(
 def test_the_table_says_something_of_every_hook_and_everything_a_layer_may_do_in_it() -> None:
     assert set(TABLE) == {(hook, does) for hook in (*AROUND, *STATE) for does in DOES}
     assert all(isinstance(row, Row) or row.startswith(("it stands", "a state hook")) for row in TABLE.values())
+    assert set(TOKENS) == set(DOES)
 
 
 class Watch(Middleware):
@@ -349,6 +388,7 @@ class Walked:
         self.ran: list[str] = []
         self.result: RunResult | None = None
         self.error: BaseException | None = None
+        self.more: list[Middleware] = []
 
     def agent(self, hook: str, does: Callable[..., Awaitable[Any]]) -> Agent:
         def say(request: ChatRequest) -> Any:
@@ -361,10 +401,10 @@ class Walked:
             self.ran.append(str(a + b))
             return a + b
 
-        layers = [Watch("outer", self.order), Act(self.order, hook, does), Watch("inner", self.order)]
+        watching = [Watch("outer", self.order), Act(self.order, hook, does), Watch("inner", self.order)]
         model = FunctionModel(say)
         b = handoff(Agent("B", model=model), filter=full(), returns=full())
-        return Agent("A", model=model, tools=[add], handoffs=[b], middleware=layers)
+        return Agent("A", model=model, tools=[add], handoffs=[b], middleware=[*watching, *self.more])
 
     async def run(self, agent: Agent, session: Session) -> None:
         self.result = await agent.run("go", session=session, **fixed())
@@ -470,8 +510,6 @@ async def test_each_layer_has_a_private_state_of_its_own_and_the_record_holds_it
 
 
 def decoded(record: StateRecord) -> Any:
-    import json
-
     return json.loads(bytes(record.values))
 
 
@@ -530,3 +568,46 @@ async def test_both_doors_end_alike_and_leave_the_same_order_and_the_same_record
     if by_run.result is not None and by_stream.result is not None:
         assert texts(by_run.result.new_messages) == texts(by_stream.result.new_messages)
         assert by_run.result.usage == by_stream.result.usage
+
+
+class Transforms(Middleware):
+    """Gives each model call a transform that does this with a token."""
+
+    def __init__(self, does: Callable[[Token], Sequence[Token]]) -> None:
+        self.name = "transforms"
+        self.does = does
+
+    def token_transform(self, request: ChatRequest) -> TokenTransform:
+        return Transform(self.does)
+
+
+class Transform(TokenTransform):
+    def __init__(self, does: Callable[[Token], Sequence[Token]]) -> None:
+        self.does = does
+
+    def step(self, token: Token) -> Sequence[Token]:
+        return self.does(token)
+
+
+@pytest.mark.parametrize("does", [does for does, row in TOKENS.items() if isinstance(row, Heard)])
+async def test_what_a_transform_does_is_heard_and_changes_neither_the_answer_nor_the_record(
+    does: str, tmp_path: Path
+) -> None:
+    row = TOKENS[does]
+    assert isinstance(row, Heard)
+    plain, by_run, by_stream = [Walked(tmp_path / f"{name}.jsonl") for name in ("plain", "run", "stream")]
+    await plain.make("stream", "", passes)
+    for made, door in ((by_run, "run"), (by_stream, "stream")):
+        made.more = [Transforms(row.step)]
+        await made.make(door, "", passes)
+    assert by_run.end == plain.end
+    if row.fails is None:
+        assert by_stream.end == plain.end
+        said = by_stream.of(MessageDone)[-1].message.id
+        assert "".join([event.text for event in by_stream.of(Text) if event.message_id == said]) == row.heard
+        assert by_stream.order == plain.order
+        assert [*read(by_stream.path).records()] == [*read(plain.path).records()]
+    else:
+        assert type(by_stream.error) is row.fails
+        assert "raised by transforms.token_transform, in step()" in getattr(by_stream.error, "__notes__", [])
+        assert verify(by_stream.path).state == "intact"

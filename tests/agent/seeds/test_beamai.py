@@ -5,18 +5,33 @@ from typing import Any
 
 import pytest
 
-from agent.desks import answers, result_of, texts
-from handrail.agent import Agent, BuildError, FunctionModel, ScriptedModel, tool
+from agent.desks import Heard, answers, hear, result_of, texts
+from handrail.agent import Agent, BuildError, ChatResponse, FunctionModel, ModelUnavailable, ScriptedModel, tool
+from handrail.agent.events import Text
 from handrail.agent.kernel import (
     Kernel,
     Middleware,
+    Token,
+    TokenTransform,
     ToolResponse,
     around_chat,
     around_tool,
     around_turn,
     chain,
+    token_transform,
 )
-from handrail.agent.middleware import Approval, Memory, Safeguard, SchemaValidation, Timeout, ToolSearch, Validation
+from handrail.agent.middleware import (
+    Approval,
+    HoldRelease,
+    Memory,
+    Safeguard,
+    SchemaValidation,
+    Timeout,
+    TokenRedact,
+    ToolSearch,
+    Validation,
+)
+from handrail.agent.models import TextDelta
 from handrail.filters import assistant, call, system, user
 
 ECHO = FunctionModel(lambda request: f"You said: {request.messages[-1].text}")
@@ -229,6 +244,102 @@ async def test_the_whole_sequence_may_be_given_by_hand_with_load_history_off() -
     result = await Agent("scales", model=model, middleware=[validate]).run("How heavy is it?")
     assert texts(model.requests[1].messages) == ["How heavy is it?", "12", "Your last answer has no unit."]
     assert result.output == "12 kg"
+
+
+# The token stream
+
+
+class Hides(TokenTransform):
+    """Rewrites what is a key, and holds each word back until the next one comes."""
+
+    def __init__(self) -> None:
+        self.held: list[Token] = []
+
+    def step(self, token: Token) -> list[Token]:
+        out, self.held = self.held, [token.replace("[KEY] ") if token.text.startswith("sk-") else token]
+        return out
+
+    def flush(self) -> list[Token]:
+        out, self.held = self.held, []
+        return out
+
+
+@token_transform
+def hide_keys(request: Any) -> TokenTransform:
+    """Nobody who listens sees a key."""
+    return Hides()
+
+
+def said(heard: Heard) -> str:
+    """All text that was heard."""
+    return "".join([event.text for event in heard.of(Text)])
+
+
+async def test_a_transform_rewrites_and_buffers_what_is_heard_and_the_answer_stays_the_original() -> None:
+    heard = await hear(Agent("desk", model=ScriptedModel("Use sk-abc123 today."), middleware=[hide_keys]), "Which?")
+    assert said(heard) == "Use [KEY] today."
+    assert heard.result is not None
+    assert heard.result.output == "Use sk-abc123 today."
+    unheard = await Agent("desk", model=ScriptedModel("Use sk-abc123."), middleware=[hide_keys]).run("Which?")
+    assert unheard.output == "Use sk-abc123."
+
+
+async def test_a_buffered_rest_passes_the_later_transforms_and_nothing_of_it_comes_out_on_an_error() -> None:
+    order: list[str] = []
+
+    @token_transform(name="last")
+    def last(request: Any) -> TokenTransform:
+        class Notes(TokenTransform):
+            def step(self, token: Token) -> tuple[Token, ...]:
+                order.append(token.text)
+                return (token,)
+
+        return Notes()
+
+    await hear(Agent("desk", model=ScriptedModel("one two"), middleware=[hide_keys, last]), "Count.")
+    assert order == ["one ", "two"]
+
+    class Breaks(FunctionModel):
+        async def stream(self, request: Any) -> Any:
+            yield TextDelta("half ")
+            raise ModelUnavailable("gone")
+
+    heard = await hear(Agent("desk", model=Breaks(lambda request: ""), middleware=[hide_keys]), "Count.")
+    assert (said(heard), type(heard.error)) == ("", ModelUnavailable)
+
+
+async def test_each_round_of_the_loop_has_a_transform_of_its_own() -> None:
+    made: list[int] = []
+
+    @token_transform
+    def counts(request: Any) -> TokenTransform:
+        made.append(request.run.step)
+        return TokenTransform()
+
+    model = ScriptedModel(call("add", call_id="c1", a=1, b=2), "3")
+    heard = await hear(Agent("sums", model=model, tools=[add], middleware=[counts]), "Add.")
+    assert (made, said(heard)) == ([1, 2], "3")
+
+
+async def test_keys_are_redacted_as_they_stream_wherever_a_chunk_ends_and_the_answer_is_untouched() -> None:
+    class Chunks(FunctionModel):
+        async def stream(self, request: Any) -> Any:
+            for letter in "Use sk-abc123 today.":
+                yield TextDelta(letter)
+            yield ChatResponse(assistant("Use sk-abc123 today."))
+
+    layer = TokenRedact(r"sk-\w+", replacement="[KEY]")
+    heard = await hear(Agent("desk", model=Chunks(lambda request: ""), middleware=[layer]), "Which?")
+    assert said(heard) == "Use [KEY] today."
+    assert heard.result is not None
+    assert heard.result.output == "Use sk-abc123 today."
+
+
+async def test_the_whole_stream_is_held_until_it_was_reviewed_and_then_released_or_replaced_by_one_token() -> None:
+    for text, released in (("All is well.", "All is well."), ("The code is 1234.", "[withheld]")):
+        layer = HoldRelease(lambda whole: "1234" not in whole)
+        heard = await hear(Agent("desk", model=ScriptedModel(text), middleware=[layer]), "Tell me.")
+        assert said(heard) == released
 
 
 # Built-in filters

@@ -381,6 +381,34 @@ def test_two_layers_that_mean_different_things_by_one_channel_are_refused() -> N
         Agent("support", model=ScriptedModel(), middleware=[keep_preferences, other])
 
 
+# The tool node and the final response
+
+
+async def test_valid_calls_run_and_bad_ones_are_answered_in_the_same_step() -> None:
+    calls = [
+        call("search_docs", call_id="c1", query="refunds"),
+        call("search_docs", call_id="c2", quarry="refunds"),
+        call("serch_docs", call_id="c3", query="refunds"),
+    ]
+    model = ScriptedModel(calls, "done")
+    result = await Agent("support", model=model, tools=[search_docs]).run("Refunds?")
+    told = dict(answers(result.messages))
+    assert told["c1"] == "found refunds"
+    assert "query: " in told["c2"]
+    assert "Did you mean search_docs?" in told["c3"]
+    assert len(model.requests) == 2
+
+
+async def test_a_result_holds_the_answer_its_message_the_whole_view_and_what_was_new() -> None:
+    model = ScriptedModel("Hello.", "Fine.")
+    agent = Agent("support", model=model)
+    first = await agent.run("Hi")
+    result = await agent.run([*first.messages, user("And you?")])
+    assert (result.output, result.message) == ("Fine.", result.messages[-1])
+    assert texts(result.messages) == ["Hi", "Hello.", "And you?", "Fine."]
+    assert texts(result.new_messages)[-2:] == ["And you?", "Fine."]
+
+
 # Middleware travels with its agent
 
 
