@@ -1,0 +1,47 @@
+"""The page that says what shows a feature names every row it is to name, and only tests that there are."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROW = re.compile(r"^\| ([BWG]\d+) \| (.+) \| `(tests/[\w/]+\.py)::(\w+)` \|$", re.MULTILINE)
+WANTED = [
+    *[f"B{n}" for n in (*range(1, 10), *range(12, 33), *range(37, 48), 61)],
+    *[f"W{n}" for n in (*range(1, 14), *range(41, 46), *range(47, 51), 53, 61)],
+    *[f"G{n}" for n in (25, 30, 34, 35, 43, 49, 50)],
+]
+
+
+@pytest.fixture(scope="module")
+def page(root: Path) -> str:
+    return (root / "docs" / "rows.md").read_text()
+
+
+def test_every_row_is_told_once_and_no_line_of_the_table_is_of_another_shape(page: str) -> None:
+    rows = [found[0] for found in ROW.findall(page)]
+    assert sorted(rows) == sorted(WANTED)
+    lines = [line for line in page.splitlines() if re.match(r"\| [A-Z]\d", line)]
+    assert [line for line in lines if not ROW.match(line)] == []
+
+
+def test_every_test_that_the_page_names_exists(page: str, root: Path) -> None:
+    missing = [
+        f"{row}: {file}::{name}" for row, _, file, name in ROW.findall(page) if name not in defined_in(root / file)
+    ]
+    assert missing == []
+
+
+def test_every_row_that_the_translation_names_is_told(page: str, root: Path) -> None:
+    told = {found[0] for found in ROW.findall(page)}
+    named = set(re.findall(r"\b([BWG]\d+)\b", (root / "docs" / "translation.md").read_text()))
+    assert named - told <= {"B10", "W22"}
+
+
+def defined_in(path: Path) -> set[str]:
+    """The names of the tests in a file; none where there is no such file."""
+    if not path.is_file():
+        return set()
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return {each.name for each in nodes if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
