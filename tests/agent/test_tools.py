@@ -313,7 +313,7 @@ async def test_a_null_that_a_schema_does_not_take_is_that_parameter_left_out() -
 @pytest.mark.parametrize("reference", ["https://example.org/money.json", "#/$defs/money"])
 def test_a_schema_that_refers_to_what_it_does_not_hold_is_refused_and_nothing_is_fetched(reference: str) -> None:
     schema = {"type": "object", "properties": {"price": {"$ref": reference}}}
-    with pytest.raises(BuildError, match="refers to .* nothing is fetched"):
+    with pytest.raises(BuildError, match=r"refers to .* nothing is fetched"):
         Agent("X", model=ScriptedModel(), tools=[Tool.from_json_schema("it", "", schema, print)])
     held = {**schema, "$defs": {"money": {"$id": "https://example.org/money.json", "type": "number"}}}
     Agent("X", model=ScriptedModel(), tools=[Tool.from_json_schema("it", "", held, print)])
