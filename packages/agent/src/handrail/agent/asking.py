@@ -25,6 +25,7 @@ from handrail.filters.sensitivity import highest
 from handrail.sessions import ModelCallRecord, SessionError, Usage
 
 if TYPE_CHECKING:
+    from handrail.agent.graphs import Bound
     from handrail.agent.loop import Turn
 
 
@@ -44,9 +45,8 @@ async def ask(turn: "Turn") -> Message:
     )
     try:
         response = await bound.chat(request)
-        if type(response) is not ChatResponse:
-            raise InvalidAnswer(wrong_return(bound.layers, bound.name, "around_chat", response, "ChatResponse"))
-        check_response(response, f"the chat chain of {bound.name}")
+        if bound.chat is not ask_model:
+            _check_chain(bound, response)
     except BaseException:
         settle(turn, "", "no answer was accepted")
         raise
@@ -83,7 +83,7 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
             response = await heard(turn, request, message_id)
         else:
             response = await model.complete(request)
-        check_response(response, f"the model {model.name}")
+            check_response(response, model)
     except ModelError as error:
         _spent(turn, request, message_id, error.spent, "", f"{type(error).__name__}: {error}")
         withdraw(turn, (message_id,), "the model call failed")
@@ -143,9 +143,7 @@ async def ask_once(turn: "Turn", instructions: Mapping[str, str], settings: Sett
     )
     try:
         response = await bound.chat(request)
-        if type(response) is not ChatResponse:
-            raise InvalidAnswer(wrong_return(bound.layers, bound.name, "around_chat", response, "ChatResponse"))
-        check_response(response, f"the chat chain of {bound.name}")
+        _check_chain(bound, response)
     except BaseException:
         settle(turn, "", "no answer was accepted")
         raise
@@ -190,10 +188,14 @@ async def ask_aside(
         response = await bound.chat_without(place)(request)
     finally:
         context.attempt, turn.drawn = attempt, drawn
+    _check_chain(bound, response)
+    return response
+
+
+def _check_chain(bound: "Bound", response: object) -> None:
     if type(response) is not ChatResponse:
         raise InvalidAnswer(wrong_return(bound.layers, bound.name, "around_chat", response, "ChatResponse"))
-    check_response(response, f"the chat chain of {bound.name}")
-    return response
+    check_response(response, None)
 
 
 def fitted(turn: "Turn", message: Message) -> Message:

@@ -147,7 +147,12 @@ async def call_once(turn: "Turn", call: ToolCall) -> ToolResponse:
     granted, refusal = turn.budget.take_tool_calls(1)
     if refusal is not None and not granted:
         raise refusal
-    return await _respond(turn, call, turn.context)
+    begun = _begun(turn, call, turn.context)
+    response = await turn.bound.tool(begun) if type(begun) is ToolRequest else begun
+    if type(response) is not ToolResponse:
+        layers, name = turn.bound.layers, turn.bound.name
+        raise InvalidAnswer(wrong_return(layers, name, "around_tool", response, "ToolResponse"))
+    return response
 
 
 def close_calls(turn: "Turn", calls: Sequence[ToolCall], text: str = "Not run: the turn went on without it.") -> None:
@@ -239,7 +244,11 @@ async def _answer(
     run, bound = turn.run, turn.bound
     if turn.emit is not None:
         turn.tell(ToolStart, call)
-    response = await _respond(turn, call, context)
+    response = _begun(turn, call, context)
+    if type(response) is ToolRequest:
+        response = await bound.tool(response)
+    if type(response) is not ToolResponse:
+        raise InvalidAnswer(wrong_return(bound.layers, bound.name, "around_tool", response, "ToolResponse"))
     if response.writes and not response.is_error:
         turn.writes[call.id] = response.writes
     message = results[call.id] = result_of(turn, call, ids[call.id], response, bound.tools.get(call.name))
@@ -252,7 +261,8 @@ async def _answer(
         raise response.error or ToolFailed(call.name, response.error_class, message.text)
 
 
-async def _respond(turn: "Turn", call: ToolCall, context: RunContext[Any]) -> ToolResponse:
+def _begun(turn: "Turn", call: ToolCall, context: RunContext[Any]) -> ToolRequest | ToolResponse:
+    """What the tool chain is asked, or what answers a call that cannot be made."""
     bound = turn.bound
     tool = bound.tools.get(call.name)
     if tool is None:
@@ -265,10 +275,7 @@ async def _respond(turn: "Turn", call: ToolCall, context: RunContext[Any]) -> To
             arguments.check(tool)
         except CannotRun as error:
             return error.response
-    response = await bound.tool(ToolRequest(run=context, tool=tool, call=call, arguments=arguments))
-    if type(response) is not ToolResponse:
-        raise InvalidAnswer(wrong_return(bound.layers, bound.name, "around_tool", response, "ToolResponse"))
-    return response
+    return ToolRequest(run=context, tool=tool, call=call, arguments=arguments)
 
 
 def _unknown(turn: "Turn", name: str) -> ToolResponse:

@@ -7,7 +7,7 @@ from handrail.agent.errors import InvalidAnswer
 from handrail.agent.events import Arguments, Discard, ReasoningText, Text
 from handrail.agent.kernel.requests import ChatRequest
 from handrail.agent.kernel.tokens import Pipeline, Token, TokenTransform
-from handrail.agent.models import ArgumentsDelta, ChatResponse, Delta, ReasoningDelta, TextDelta
+from handrail.agent.models import ArgumentsDelta, ChatResponse, Delta, Model, ReasoningDelta, TextDelta
 from handrail.filters import Message, Refusal
 
 if TYPE_CHECKING:
@@ -32,23 +32,29 @@ async def heard(turn: "Turn", request: ChatRequest, message_id: str) -> ChatResp
                 tell(turn, message_id, piece)
                 if crowded():
                     await throttle()
-    finally:
+    except BaseException:
+        # One that has come to its end has closed itself.
         await stream.aclose()
+        raise
     if response is None:
         raise InvalidAnswer(f"the stream of {request.model.name} ended without its answer")
-    check_response(response, f"the model {request.model.name}")
+    check_response(response, request.model)
     if through is not None and not _is_refused(response):
         through.end(turn, message_id)
     return response
 
 
-def check_response(response: object, where: str) -> None:
-    """Raises `InvalidAnswer` for what is no response with an assistant's message."""
+def check_response(response: object, model: Model | None) -> None:
+    """Raises `InvalidAnswer` for what is no response with an assistant's message; it came from this model, or from a
+    chain."""
+    if type(response) is ChatResponse:
+        message = response.message
+        if type(message) is Message and message.role == "assistant":
+            return
+    where = "the chat chain" if model is None else f"the model {model.name}"
     if type(response) is not ChatResponse:
         raise InvalidAnswer(f"{where} gave {type(response).__name__}, not a ChatResponse")
-    message = response.message
-    if type(message) is not Message or message.role != "assistant":
-        raise InvalidAnswer(f"{where} gave a ChatResponse whose message is not an assistant's")
+    raise InvalidAnswer(f"{where} gave a ChatResponse whose message is not an assistant's")
 
 
 def _is_refused(response: ChatResponse) -> bool:

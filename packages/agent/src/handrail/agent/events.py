@@ -11,7 +11,8 @@ from handrail.filters import Message, ToolCall
 from handrail.sessions import Usage
 
 
-class _Place(msgspec.Struct, frozen=True, kw_only=True):
+class _Place(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    # No event is part of a circle, and a listener may hold a thousand: the collector need not look at them.
     parent_id: str = ""
     depth: int = 0
 
@@ -193,7 +194,7 @@ class HandoffEnd(Event, frozen=True, tag="handoff_end"):
         return f"[{self.path}] {self.source} -> {self.target}: it starts from {len(self.crossed)} {noun}"
 
 
-class Told(Event, frozen=True, tag="told"):
+class Told(Event, frozen=True, tag="told", gc=True):
     """Something of a middleware's or a tool's own, by its name."""
 
     name: str

@@ -140,7 +140,9 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
         context = request.run.for_call(call.id)
         context.attempt, context.key = 1, key or ""
     try:
-        if prepared.plain:
+        if prepared.direct:
+            value = await tool.fn(**found)
+        elif prepared.plain:
             value = await tool.call(found, context)
         elif tool.retries:
             value = await _repeated(turn, tool, call, arguments, found, context, key)

@@ -288,6 +288,11 @@ class Budget:
                 shown.append(f"{what} {used} of {limit}" if limit is not None else f"{what} {used}")
         return ", ".join(shown)
 
+    @property
+    def timed(self) -> bool:
+        """Whether `max_seconds` bounds what is done under it, whatever is around it."""
+        return self._span is not None
+
     def in_time(self, work: Awaitable[_T]) -> Awaitable[_T]:
         """The work, bounded by `max_seconds` since the first work that was: when they have passed it is cancelled, and
         `LimitExceeded` is raised. A cancel from outside stays one."""

@@ -75,6 +75,8 @@ def _message(turn: "Turn", call: ToolCall, message_id: str, response: ToolRespon
 def _label(response: ToolResponse, tool: Tool | None) -> str | None:
     shown = response.value if response.content is None else response.content
     given = tool.output_sensitivity if tool is not None else None
+    if response.sensitivity is None and (type(shown) is str or type(shown) is int):
+        return given
     if response.sensitivity is None and not isinstance(shown, list | tuple | dict):
         return given
     return highest(given, response.sensitivity, *_labels_within(shown))

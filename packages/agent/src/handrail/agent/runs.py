@@ -243,7 +243,12 @@ async def _conduct(
         if state is not None:
             begin_with(run, scope, path, state)
         entered = entering(run, scope, path, input)
-        result, last = await run.budget.in_time(_answered(run, scope, first, entered))
+        if run.budget.timed:
+            result, last = await run.budget.in_time(_answered(run, scope, first, entered))
+        else:
+            result, last = await converse(run, scope, first, entered)
+            if run.next_turn is not None:
+                await hand_back(last)
     except BaseException as error:
         _fail(run, scope, first, error)
         raise

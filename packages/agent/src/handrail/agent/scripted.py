@@ -1,7 +1,7 @@
 """Models that run in the process: one that follows a script, and one that is a function."""
 
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, TypeAlias
 
@@ -15,6 +15,7 @@ from handrail.filters.patterns import lazy
 Answer: TypeAlias = str | ToolCall | Message | ChatResponse | Sequence[str | Part]
 """What a function or a script may answer: words, a call, several parts, a whole message, or a whole response."""
 
+_AT_ONCE = frozenset({str, ToolCall, Message, ChatResponse, list, tuple})
 _WORDS = lazy(r"\S+\s*|\s+")
 
 
@@ -51,22 +52,48 @@ class FunctionModel:
     async def complete(self, request: ChatRequest) -> ChatResponse:
         """What the function answers."""
         answer = self._answer(request)
-        if inspect.isawaitable(answer):
+        if type(answer) not in _AT_ONCE and inspect.isawaitable(answer):
             answer = await answer
         return as_response(answer)
 
-    async def stream(self, request: ChatRequest) -> AsyncGenerator[Delta | ChatResponse, None]:
+    def stream(self, request: ChatRequest) -> AsyncGenerator[Delta | ChatResponse, None]:
         """The same answer, word by word."""
-        response = await self.complete(request)
-        for delta in pieces(response.message):
-            yield delta
-        yield response
+        return _Told(self, request)
 
     async def aclose(self) -> None:
         """Nothing is held open."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._name!r})"
+
+
+class _Told(AsyncGenerator[Delta | ChatResponse, None]):
+    """An answer as it would come. The event loop keeps books of Python's own generators, which costs more than this."""
+
+    __slots__ = ("_left", "_model", "_request")
+
+    def __init__(self, model: FunctionModel, request: ChatRequest) -> None:
+        self._model = model
+        self._request = request
+        self._left: Iterator[Delta | ChatResponse] | None = None
+
+    async def __anext__(self) -> Delta | ChatResponse:
+        if self._left is None:
+            response = await self._model.complete(self._request)
+            self._left = iter((*pieces(response.message), response))
+        for piece in self._left:
+            return piece
+        raise StopAsyncIteration
+
+    async def asend(self, value: None) -> Delta | ChatResponse:
+        return await self.__anext__()
+
+    async def athrow(self, *error: Any) -> Any:
+        self._left = iter(())
+        raise error[1] if len(error) > 1 and error[1] is not None else error[0]
+
+    async def aclose(self) -> None:
+        self._left = iter(())
 
 
 class ScriptedModel(FunctionModel):

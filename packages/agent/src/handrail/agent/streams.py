@@ -37,7 +37,8 @@ class Stream(Generic[ResultT]):
     async def __aenter__(self) -> "Stream[ResultT]":
         if self._task is not None:
             raise RunError("a stream is one run; call stream() again for another")
-        self._task = asyncio.ensure_future(self._begin(self._emit, (self._is_crowded, self._wait_for_room)))
+        begun: Any = self._begin(self._emit, (self._is_crowded, self._wait_for_room))
+        self._task = asyncio.get_running_loop().create_task(begun)
         self._task.add_done_callback(self._wake)
         return self
 
@@ -58,6 +59,7 @@ class Stream(Generic[ResultT]):
             while events:
                 if self._room is not None and len(events) <= few:
                     _resolve(self._room)
+                    self._room = None
                 yield take()
 
     async def __anext__(self) -> Event:
@@ -68,6 +70,7 @@ class Stream(Generic[ResultT]):
     def _taken(self) -> Event:
         if self._room is not None and len(self._events) <= self.LEAD // 2:
             _resolve(self._room)
+            self._room = None
         return self._events.popleft()
 
     async def _more(self) -> bool:
@@ -94,9 +97,8 @@ class Stream(Generic[ResultT]):
 
     async def _wait_for_room(self) -> None:
         while len(self._events) > self.LEAD:
-            self._room = asyncio.get_running_loop().create_future()
-            await self._room
-            self._room = None
+            room = self._room = asyncio.get_running_loop().create_future()
+            await room
 
     def _wake(self, _: "asyncio.Task[Any]") -> None:
         if self._heard is not None:

@@ -131,6 +131,8 @@ class Prepared(msgspec.Struct, frozen=True):
     is_async: bool
     plain: bool = False
     """Whether it is called once, in whatever time it takes, and has no key."""
+    direct: bool = False
+    """Whether it is plain besides being async, and takes no context."""
 
 
 @overload
@@ -188,7 +190,8 @@ def _prepare(tool: Tool) -> Prepared:
         possible = ", ".join(names) or "none"
         raise BuildError(f"{tool.name} has no argument {tool.idempotency_key!r} to be its key; there are: {possible}")
     plain = not tool.retries and tool.timeout is None and tool.idempotency_key is None
-    return Prepared(ToolSpec(tool.name, tool.description, schema), check, context_name, is_async, plain)
+    direct = plain and is_async and not context_name
+    return Prepared(ToolSpec(tool.name, tool.description, schema), check, context_name, is_async, plain, direct)
 
 
 def explained(error: Any) -> str:
