@@ -9,7 +9,7 @@ from agent.desks import answers, failure, hear, result_of, roles, texts
 from handrail.agent import Agent, BuildError, InvalidAnswer, LimitExceeded, Limits, ScriptedModel, handoff
 from handrail.agent.errors import InvalidJump
 from handrail.agent.events import StepEnd, StepStart
-from handrail.agent.kernel import Middleware, append, jump
+from handrail.agent.kernel import Middleware, append, around_turn, jump
 from handrail.filters import ToolCall, assistant, breaches, call, user
 from handrail.sessions import Session, verify
 
@@ -271,3 +271,16 @@ async def test_a_call_of_a_hooks_own_may_be_one_that_hands_over() -> None:
     layer = Watch("2", [], "before_model", once(jump("tools", {"messages": brought})))
     result = await desk(ScriptedModel(), layer, [], handoffs=[handoff(b)]).run("go")
     assert (result.agent, texts(result.handoffs[0].seed)) == ("B", ["go"])
+
+
+@pytest.mark.parametrize("hook", ["before_agent", "after_agent"])
+async def test_what_a_layer_around_the_turn_adds_on_the_way_to_the_tools_stands_before_the_calls(hook: str) -> None:
+    async def adds(request: Any, call_next: Any) -> Any:
+        return await call_next(request.replace(messages=(*request.messages, user("more"))))
+
+    bringing = Watch("2", [], hook, once(jump("tools", {"messages": BROUGHT})))
+    layers = [bringing, around_turn(adds)]
+    agent = Agent("A", model=ScriptedModel("one", "two"), tools=[ok], middleware=layers)
+    result = await agent.run("go")
+    assert (answers(result.messages), breaches(result.messages)) == ([("c0", "ok")], [])
+    assert "more" in texts(result.messages)

@@ -150,7 +150,8 @@ def _changed(turn: "Turn", request: TurnRequest, standing: History, reason: str)
         messages = list(request.messages)
     named = [message if message.id else turn.named(message) for message in messages]
     if len(named) != len(turn.history) or any([a is not b for a, b in zip(named, turn.history, strict=True)]):
-        rewrite(turn, named, reason)
+        pending = turn.last_open()
+        rewrite(turn, named, reason, pending.id if pending is not None else None)
 
 
 def _beyond(view: History, messages: Messages) -> list[Message] | None:
@@ -169,6 +170,10 @@ def _go_on(turn: "Turn", fresh: list[Message], keep: bool) -> None:
     said = [message if message.id else turn.named(message) for message in fresh]
     if (twice := id_given_twice([*turn.history, *said])) is not None:
         raise InvalidAnswer(f"a hook around the turn of {turn.bound.name} gives the message id {twice!r} twice")
+    if (pending := turn.last_open()) is not None:
+        # The turn is entered to have calls answered: what else is said stands before them.
+        rewrite(turn, [*turn.history, *said], "changed by a hook around the turn", pending.id)
+        return
     rejected = None if keep else answer.id if answer is not None else ""
     if not keep:
         turn.rejected += (*([answer.id] if answer is not None else []), *[message.id for message in said])
