@@ -9,6 +9,7 @@ import msgspec
 
 from handrail.agent.accepting import unanswered
 from handrail.agent.crossing import cross_boundary, record_of
+from handrail.agent.ended import let_go
 from handrail.agent.errors import LimitExceeded
 from handrail.agent.handing import KEPT_BACK, NO_ANSWER, failure, joined
 from handrail.agent.kernel.requests import ToolResponse, TurnResult
@@ -161,7 +162,8 @@ class Delegation:
         said: list[Message] = []
         seed = scope.views[scope.path(self.name)].history
         answered = converse(self.turn.run, scope, child, seed, seeded=True, budget=budget, said=said)
-        result, _ = await self.budget.in_time(budget.in_time(answered))
+        result, last = await self.budget.in_time(budget.in_time(answered))
+        let_go(last)
         return result, said
 
     def _completed(self, scope: Scope, result: TurnResult, said: Sequence[Message]) -> Outcome:

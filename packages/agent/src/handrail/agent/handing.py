@@ -9,6 +9,7 @@ import msgspec
 
 from handrail.agent.accepting import unanswered
 from handrail.agent.crossing import cross_boundary, enforce, record_of
+from handrail.agent.ended import let_go
 from handrail.agent.errors import HandoffRefused, LimitExceeded
 from handrail.agent.handoffs import Given, Handoff
 from handrail.agent.limits import Budget
@@ -191,7 +192,8 @@ async def _wait(turn: "Turn", asked: Asked, entered: Messages, base: View | None
     scope.waiting_names += (turn.bound.name,)
     try:
         answered = converse(run, scope, target, entered, seeded=True, base=base, budget=budget, said=said)
-        result, _ = await budget.in_time(answered)
+        result, last = await budget.in_time(answered)
+        let_go(last)
     except (asyncio.CancelledError, SessionError, FilterError):
         raise
     except LimitExceeded as error:

@@ -10,7 +10,8 @@ from handrail.agent.asking import ask, fitted
 from handrail.agent.calling import GOES_ON, HANDED_OVER, STOPPED, Upshot, answer_calls, close_calls, cut_off
 from handrail.agent.contexts import RunContext
 from handrail.agent.editing import apply, enter, feedback_record, leave_rejected, rewrite
-from handrail.agent.errors import CancelSwallowed, HandoffRefused, InvalidAnswer, InvalidJump, UnknownTarget
+from handrail.agent.ended import let_go
+from handrail.agent.errors import CancelSwallowed, HandoffRefused, InvalidAnswer, InvalidJump, RunError, UnknownTarget
 from handrail.agent.events import Discard, MessageDone, StepEnd, StepStart, TurnEnd, TurnStart
 from handrail.agent.handing import Asked
 from handrail.agent.handoffs import handoff
@@ -61,6 +62,7 @@ async def converse(
         if turn.passed is None:
             return result, turn
         (bound, entered, base), seeded = turn.passed, True
+        let_go(turn)
 
 
 NO_HISTORY = History()
@@ -530,6 +532,8 @@ class Turn:
 
         Raises `UnknownTarget`, `HandoffRefused` or `InvalidArguments`.
         """
+        if self.context.turn is not self:
+            raise RunError(f"the turn of {self.bound.name} has ended; nothing takes up a handoff to {target} any more")
         if target not in self.run.graph.agents or target == self.bound.name:
             others = sorted(set(self.run.graph.agents) - {self.bound.name})
             raise UnknownTarget(target, self.bound.name, others)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
 
+from handrail.agent.ended import let_go
 from handrail.agent.entering import Input, entering
 from handrail.agent.errors import ActiveAgentUnknown, BuildError, LimitExceeded, tell
 from handrail.agent.events import Failed, LimitReached, Recovered, RunEnd, RunStart
@@ -256,6 +257,7 @@ async def _conduct(
         if run.log.on and (spent := run.budget.used) != NOTHING:
             run.log.stage(BudgetRecord(path=path, run=run.id, spent=spent))
         run.log.end_turn()
+    let_go(last)
     by_model = run.budget.by_model
     usage = total(by_model)
     if emit is not None:

@@ -11,6 +11,7 @@ from handrail.agent.kernel.privates import PrivateState, Reducer
 from handrail.filters import History
 
 if TYPE_CHECKING:
+    from handrail.agent.ended import EndedTurn
     from handrail.agent.loop import Turn
 
 Conflict: TypeAlias = Literal["error", "last", "first"]
@@ -124,7 +125,7 @@ class State(Mapping[str, Any]):
 
     __slots__ = ("_layer", "_turn")
 
-    def __init__(self, turn: "Turn", layer: int = -1) -> None:
+    def __init__(self, turn: "Turn | EndedTurn", layer: int = -1) -> None:
         self._turn = turn
         self._layer = layer
 
