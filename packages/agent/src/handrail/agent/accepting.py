@@ -18,7 +18,7 @@ from handrail.filters.sensitivity import highest
 from handrail.sessions import ToolResultRecord
 
 if TYPE_CHECKING:
-    from handrail.agent.loop import Turn
+    from handrail.agent.turns import TurnState
 
 BY = "output_type"
 ACCEPTED = "Accepted."
@@ -38,7 +38,7 @@ class Acceptance:
 
     __slots__ = ("accepted", "cause", "plan", "reason", "rejections", "text", "turn")
 
-    def __init__(self, turn: "Turn", plan: Plan) -> None:
+    def __init__(self, turn: "TurnState", plan: Plan) -> None:
         self.turn = turn
         self.plan = plan
         self.begin()
@@ -214,7 +214,7 @@ def unanswered(agent: str, result: TurnResult) -> InvalidOutput | None:
     return InvalidOutput(f"the output type of {agent}", verdict.attempts, verdict.reason)
 
 
-def feed_back(turn: "Turn", message: Message | None, text: str) -> None:
+def feed_back(turn: "TurnState", message: Message | None, text: str) -> None:
     """Tells the model what was wrong with what it said. Both leave the view when the turn ends, and the log keeps
     them."""
     said = turn.named(user(text, sensitivity=turn.label()))
@@ -222,7 +222,7 @@ def feed_back(turn: "Turn", message: Message | None, text: str) -> None:
     turn.hear_feedback([said], message.id if message is not None else "")
 
 
-def withdraw(turn: "Turn", message: Message | None, said: Sequence[Message]) -> None:
+def withdraw(turn: "TurnState", message: Message | None, said: Sequence[Message]) -> None:
     """Takes an answer back, with what is said to it: from who listens now, and from the view when the turn ends."""
     if message is not None and turn.emit is not None:
         turn.tell(Discard, message.id, "the answer was rejected")

@@ -27,6 +27,7 @@ from handrail.sessions import ModelCallRecord, SessionError, Usage
 if TYPE_CHECKING:
     from handrail.agent.graphs import Bound
     from handrail.agent.loop import Turn
+    from handrail.agent.turns import TurnState
 
 
 async def ask(turn: "Turn") -> Message:
@@ -198,7 +199,7 @@ def _check_chain(bound: "Bound", response: object) -> None:
     check_response(response, None)
 
 
-def fitted(turn: "Turn", message: Message) -> Message:
+def fitted(turn: "TurnState", message: Message) -> Message:
     """The message with calls that can be answered: each with an id of its own, and known as transfer or not."""
     if not message.tool_calls:
         return message
@@ -235,7 +236,7 @@ async def offered(turn: "Turn") -> Sequence[ToolSpec]:
     return specs
 
 
-def _fit_calls(turn: "Turn", content: tuple[Part, ...], handoffs: Mapping[str, Handoff]) -> tuple[Part, ...]:
+def _fit_calls(turn: "TurnState", content: tuple[Part, ...], handoffs: Mapping[str, Handoff]) -> tuple[Part, ...]:
     # A call without an id of its own could not be answered alone; whether it is a transfer is for the loop to say.
     seen: set[str] = set()
     parts: list[Part] = []

@@ -17,10 +17,10 @@ from handrail.filters.repairs import restore
 from handrail.sessions import MessageRecord
 
 if TYPE_CHECKING:
-    from handrail.agent.loop import Turn
+    from handrail.agent.turns import TurnState
 
 
-def apply(turn: "Turn", layer: Middleware, hook: str, update: Any) -> Target | None:
+def apply(turn: "TurnState", layer: Middleware, hook: str, update: Any) -> Target | None:
     """Writes what a state hook returned, and gives where it jumps to, if it does.
 
     Raises `InvalidAnswer` for what is no update, `InvalidJump` for a jump that its layer does not declare, and what
@@ -52,7 +52,7 @@ def apply(turn: "Turn", layer: Middleware, hook: str, update: Any) -> Target | N
     return to
 
 
-def _edit(turn: "Turn", edit: Edit, where: str, to: Target | None) -> None:
+def _edit(turn: "TurnState", edit: Edit, where: str, to: Target | None) -> None:
     try:
         messages = edited(turn.history, edit)
     except KeyError as error:
@@ -68,7 +68,7 @@ def _edit(turn: "Turn", edit: Edit, where: str, to: Target | None) -> None:
     rewrite(turn, named, where, open_id)
 
 
-def rewrite(turn: "Turn", messages: list[Message], reason: str, open_id: str | None = None) -> None:
+def rewrite(turn: "TurnState", messages: list[Message], reason: str, open_id: str | None = None) -> None:
     """The view becomes these messages, made lawful; the message `open_id`, whose calls are being answered, stays as it
     is, at the end. Raises `InvalidAnswer` for an id given twice."""
     if (twice := id_given_twice(messages)) is not None:
@@ -93,7 +93,7 @@ def rewrite(turn: "Turn", messages: list[Message], reason: str, open_id: str | N
     _become(turn, after, reason)
 
 
-def _become(turn: "Turn", after: History, reason: str) -> None:
+def _become(turn: "TurnState", after: History, reason: str) -> None:
     before = turn.history
     if len(before) == len(after) and all([a is b or a == b for a, b in zip(before, after, strict=True)]):
         return
@@ -108,7 +108,7 @@ def _become(turn: "Turn", after: History, reason: str) -> None:
         turn.entered = tuple([message for message in after if turn.base.position(message.id) is None])
 
 
-def enter(turn: "Turn", request: TurnRequest) -> None:
+def enter(turn: "TurnState", request: TurnRequest) -> None:
     """The view as an entry of the turn finds it: the first as it stands, a later one begun anew or gone on with.
 
     Raises `InvalidAnswer` where the turn may not be entered again.
@@ -140,7 +140,7 @@ def enter(turn: "Turn", request: TurnRequest) -> None:
         _changed(turn, request, turn.at_entry, "changed by a hook around the turn")
 
 
-def _changed(turn: "Turn", request: TurnRequest, standing: History, reason: str) -> None:
+def _changed(turn: "TurnState", request: TurnRequest, standing: History, reason: str) -> None:
     if request.load_history and request.messages is turn.entered:
         messages = list(standing)
     elif request.load_history:
@@ -161,7 +161,7 @@ def _beyond(view: History, messages: Messages) -> list[Message] | None:
     return list(messages[len(view) :])
 
 
-def _go_on(turn: "Turn", fresh: list[Message], keep: bool) -> None:
+def _go_on(turn: "TurnState", fresh: list[Message], keep: bool) -> None:
     """The answer was rejected: what says so enters view and log, and both leave the view when the turn ends."""
     if not fresh:
         return
@@ -180,17 +180,17 @@ def _go_on(turn: "Turn", fresh: list[Message], keep: bool) -> None:
     turn.hear_feedback(said, rejected)
 
 
-def _withdraw(turn: "Turn") -> None:
+def _withdraw(turn: "TurnState") -> None:
     if turn.emit is not None and turn.last_answer is not None:
         turn.tell(Discard, turn.last_answer.id, "the answer was rejected")
 
 
-def feedback_record(turn: "Turn", message: Message, rejected: str | None) -> MessageRecord:
+def feedback_record(turn: "TurnState", message: Message, rejected: str | None) -> MessageRecord:
     """The record of what was said to an answer that was rejected; None where both are kept."""
     return MessageRecord(path=turn.path, message=message, rejects=rejected)
 
 
-def leave_rejected(turn: "Turn") -> None:
+def leave_rejected(turn: "TurnState") -> None:
     """At the turn's end: rejected answers and the feedback on them leave the view; the log keeps them."""
     gone = set(turn.rejected)
     if any([message.id in gone for message in turn.history]):

@@ -17,12 +17,12 @@ from handrail.sessions import StateRecord
 
 if TYPE_CHECKING:
     from handrail.agent.graphs import Bound, Graph
-    from handrail.agent.loop import Turn
     from handrail.agent.runs import Run
     from handrail.agent.scopes import Scope
+    from handrail.agent.turns import TurnState
 
 
-def write(turn: "Turn", values: Mapping[str, Any], owner: str) -> None:
+def write(turn: "TurnState", values: Mapping[str, Any], owner: str) -> None:
     """Writes channels. Raises `UnknownChannel`, or `StateError` for a value that a channel cannot take."""
     channels = turn.bound.channels
     for name in values:
@@ -31,7 +31,7 @@ def write(turn: "Turn", values: Mapping[str, Any], owner: str) -> None:
     _write(turn, [(channels[name], value, owner) for name, value in values.items()])
 
 
-def _write(turn: "Turn", writes: Sequence[tuple[Declared, Any, str]]) -> None:
+def _write(turn: "TurnState", writes: Sequence[tuple[Declared, Any, str]]) -> None:
     changed: dict[str, bytes] = {}
     channels = turn.scope.channels.copied()
     for channel, value, owner in writes:
@@ -54,7 +54,7 @@ Contexts: TypeAlias = "Mapping[str, RunContext[Any]]"
 NO_CONTEXTS: Contexts = {}
 
 
-def contexts_of(turn: "Turn", calls: Sequence[ToolCall]) -> Contexts:
+def contexts_of(turn: "TurnState", calls: Sequence[ToolCall]) -> Contexts:
     """Where several calls of one response meet layers with private state: each sees it as it stood before the first."""
     places = turn.bound.tool_states
     if not places or len(calls) < 2:
@@ -68,7 +68,7 @@ def contexts_of(turn: "Turn", calls: Sequence[ToolCall]) -> Contexts:
     }
 
 
-def fold_calls(turn: "Turn", calls: Sequence[ToolCall], contexts: Contexts) -> None:
+def fold_calls(turn: "TurnState", calls: Sequence[ToolCall], contexts: Contexts) -> None:
     """Writes what the calls of one response made of the state, in call order; a call that failed wrote nothing into
     the shared one. Raises `StateConflict`, `UnknownChannel` or `StateError`."""
     for place in turn.bound.tool_states if contexts else ():
@@ -82,7 +82,7 @@ def fold_calls(turn: "Turn", calls: Sequence[ToolCall], contexts: Contexts) -> N
         _write(turn, folded(ordered, turn.bound.channels, names))
 
 
-def first_state(turn: "Turn", place: int) -> PrivateState:
+def first_state(turn: "TurnState", place: int) -> PrivateState:
     """A layer's private state at the start of a turn, or as the session left it.
 
     Raises `TypeError` for a layer that declares none, and `StateError` for one that JSON cannot carry.
@@ -136,7 +136,7 @@ def _fits(key: Any, value: Any) -> bool:
     return type(key) is str
 
 
-def keep_private(turn: "Turn") -> None:
+def keep_private(turn: "TurnState") -> None:
     """At the turn's end: private states that live on are kept, and all of them recorded.
 
     Raises `StateError` for one that JSON cannot carry.

@@ -12,7 +12,7 @@ from handrail.filters import History
 
 if TYPE_CHECKING:
     from handrail.agent.ended import EndedTurn
-    from handrail.agent.loop import Turn
+    from handrail.agent.turns import TurnState
 
 Conflict: TypeAlias = Literal["error", "last", "first"]
 MESSAGES = "messages"
@@ -125,7 +125,7 @@ class State(Mapping[str, Any]):
 
     __slots__ = ("_layer", "_turn")
 
-    def __init__(self, turn: "Turn | EndedTurn", layer: int = -1) -> None:
+    def __init__(self, turn: "TurnState | EndedTurn", layer: int = -1) -> None:
         self._turn = turn
         self._layer = layer
 
