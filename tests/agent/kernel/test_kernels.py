@@ -13,7 +13,6 @@ from handrail.agent.kernel import (
     ToolResponse,
     around_chat,
     around_tool,
-    around_turn,
     before_model,
 )
 from handrail.filters import assistant, call, user
@@ -158,12 +157,18 @@ def test_a_kernel_is_refused_and_described_as_an_agent_is() -> None:
     assert "tool: around > tool" in Kernel(ECHO, [add], [around_tool(around)]).describe()
 
 
-async def test_hooks_that_belong_to_the_loop_take_no_part() -> None:
+async def test_a_layer_that_a_kernel_would_never_call_is_refused_and_its_other_hooks_take_no_part() -> None:
     async def never(state: Any, run: Any) -> Any:
         raise AssertionError("it must not run")
 
-    async def nor_that(request: Any, call_next: Any) -> Any:
-        raise AssertionError("it must not run")
+    with pytest.raises(BuildError, match="never has no hook that a kernel calls"):
+        Kernel(ECHO, middleware=[before_model(never)])
 
-    kernel = Kernel(ECHO, middleware=[before_model(never), around_turn(nor_that)])
-    assert (await kernel.chat("Hi")).message.text == "heard Hi"
+    class Both(Middleware):
+        async def around_turn(self, request: Any, call_next: Any) -> Any:
+            raise AssertionError("it must not run")
+
+        async def around_chat(self, request: Any, call_next: Any) -> Any:
+            return await call_next(request)
+
+    assert (await Kernel(ECHO, middleware=[Both()]).chat("Hi")).message.text == "heard Hi"

@@ -205,14 +205,28 @@ async def test_a_memory_is_never_shared_between_runs_that_begin_from_one_value()
     assert layer.shown == [{"list": [1]}, {"list": [1]}]
 
 
-async def test_what_a_turn_that_failed_did_to_a_memory_of_the_session_is_undone(tmp_path: Path) -> None:
+async def test_what_a_turn_that_failed_did_to_a_memory_of_the_session_is_kept_as_what_it_wrote_into_channels_is(
+    tmp_path: Path,
+) -> None:
     layer = Remembers(lambda state, request: state["list"].append(1), {"list": []}, scope="session")
     with Session(tmp_path / "s.jsonl") as session:
         await desk(layer, calls(1), "done").run("go", session=session)
         with pytest.raises(ScriptError):
             await desk(layer, calls(1)).run("go", session=session)
         await desk(layer, calls(1), "done").run("go", session=session)
-    assert [each["list"] for each in layer.shown] == [[1], [1, 1]]
+    assert [each["list"] for each in layer.shown] == [[1], [1, 1, 1]]
+
+
+async def test_a_memory_of_the_session_is_in_the_file_as_soon_as_the_step_is_done(tmp_path: Path) -> None:
+    layer = Remembers(lambda state, request: state["list"].append(1), {"list": []}, scope="session")
+    found: list[Any] = []
+
+    def look(request: Any) -> str:
+        found.append(Session.open(tmp_path / "s.jsonl").private_states)
+        return "done"
+
+    await desk(layer, calls(1), look).run("go", session=tmp_path / "s.jsonl")
+    assert [list(each.values()) for each in found] == [[{"list": [1]}]]
 
 
 async def test_a_memory_that_a_decorator_was_given_as_values_begins_anew_each_turn() -> None:

@@ -19,7 +19,7 @@ from handrail.agent.models import DEFAULT_SETTINGS, ChatResponse, Model, Setting
 from handrail.agent.strategies import suited
 from handrail.agent.tools import has_effects
 from handrail.filters import Message, ToolCall, digest, user
-from handrail.filters.messages import Part
+from handrail.filters.messages import Messages, Part
 from handrail.filters.repairs import restore
 from handrail.filters.sensitivity import highest
 from handrail.sessions import ModelCallRecord, SessionError, Usage
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 async def ask(turn: "Turn") -> Message:
     """The model's next answer, as the chat chain accepts it, put into the view."""
     bound, run = turn.bound, turn.run
-    turn.context.attempt = 0
+    turn.context.attempt, turn.tries = 1, 0
     turn.drawn = ()
     request = ChatRequest(
         run=turn.context,
@@ -70,11 +70,15 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
     run, context, model = turn.run, turn.context, request.model
     if turn.budget.metered:
         turn.budget.check_call(model.name)
-    context.attempt += 1
+    if turn.tries or request.purpose != "answer":
+        # The step counts its first call; another one counts by itself.
+        turn.budget.take_step()
+    turn.tries += 1
+    context.attempt = turn.tries
     message_id = turn.scope.ids.next()
     turn.drawn += (message_id,)
     if request.messages is not turn.history:
-        request = request.replace(messages=restore(request.messages, "drop").messages)
+        request = request.replace(messages=_asked_about(turn, request.messages))
     if request.output is not None:
         request = suited(request)
     if request.purpose == "answer":
@@ -101,6 +105,16 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
     spent = _spent(turn, request, message_id, response.usage, response.finish_reason, None)
     message = msgspec.structs.replace(response.message, id=message_id, agent=turn.bound.name, created_at=run.clock())
     return ChatResponse(message, spent, response.finish_reason)
+
+
+def _asked_about(turn: "Turn", messages: Sequence[Message]) -> Messages:
+    # What a layer put in the view's place.
+    if not isinstance(messages, Sequence) or not all([type(message) is Message for message in messages]):
+        raise InvalidAnswer(f"a layer of {turn.bound.name} asks the model about what is not messages")
+    lawful = restore(messages, "drop").messages
+    if not lawful:
+        raise InvalidAnswer(f"a layer of {turn.bound.name} leaves no message to ask the model about")
+    return lawful
 
 
 def _spent(
@@ -132,6 +146,7 @@ def _spent(
 async def ask_once(turn: "Turn", instructions: Mapping[str, str], settings: Settings | None) -> ChatResponse:
     """One model call outside the loop, through the chat chain."""
     bound = turn.bound
+    turn.context.attempt, turn.tries = 1, 0
     turn.budget.take_step()
     turn.context.step += 1
     request = ChatRequest(
@@ -184,11 +199,12 @@ async def ask_aside(
         settings=settings or DEFAULT_SETTINGS,
         purpose=purpose,
     )
-    attempt, drawn, context.attempt = context.attempt, turn.drawn, 0
+    attempt, tries, drawn = context.attempt, turn.tries, turn.drawn
+    context.attempt, turn.tries = 1, 0
     try:
         response = await bound.chat_without(place)(request)
     finally:
-        context.attempt, turn.drawn = attempt, drawn
+        context.attempt, turn.tries, turn.drawn = attempt, tries, drawn
     _check_chain(bound, response)
     return response
 

@@ -54,7 +54,9 @@ async def answer_calls(turn: "Turn", calls: Sequence[ToolCall]) -> Upshot:
         turn.contexts = NO_CONTEXTS
         granted, refusal = turn.budget.take_tool_calls(len(ordinary)) if ordinary else (0, None)
         if granted == 1:
-            await _answer(turn, ordinary[0], ids, results, turn.context)
+            call = ordinary[0]
+            context = turn.context.for_call(call.id) if turn.bound.around_tool else turn.context
+            await _answer(turn, call, ids, results, context)
             if turn.writes:
                 fold_calls(turn, ordinary[:1], NO_CONTEXTS)
         elif granted:
@@ -147,7 +149,7 @@ async def call_once(turn: "Turn", call: ToolCall) -> ToolResponse:
     granted, refusal = turn.budget.take_tool_calls(1)
     if refusal is not None and not granted:
         raise refusal
-    begun = _begun(turn, call, turn.context)
+    begun = _begun(turn, call, turn.context.for_call(call.id))
     response = await turn.bound.tool(begun) if type(begun) is ToolRequest else begun
     if type(response) is not ToolResponse:
         layers, name = turn.bound.layers, turn.bound.name
@@ -214,7 +216,10 @@ async def _side_by_side(
 
     async def one(call: ToolCall) -> None:
         async with gate:
-            await _answer(turn, call, ids, results, contexts[call.id] if contexts else turn.context)
+            context = contexts[call.id] if contexts else turn.context
+            if turn.bound.around_tool and not contexts:
+                context = context.for_call(call.id)
+            await _answer(turn, call, ids, results, context)
 
     for group in _groups(turn, calls):
         await (one(group[0]) if len(group) == 1 else run_all([one(call) for call in group]))

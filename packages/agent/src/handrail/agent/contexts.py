@@ -25,7 +25,20 @@ class RunContext(Generic[DepsT]):
     what was used; `call_id` is the tool call that a tool serves, `key` its idempotency key.
     """
 
-    __slots__ = ("agent", "attempt", "budget", "call_id", "deps", "key", "path", "run_id", "states", "step", "turn")
+    __slots__ = (
+        "agent",
+        "attempt",
+        "budget",
+        "call_id",
+        "deps",
+        "key",
+        "path",
+        "ran",
+        "run_id",
+        "states",
+        "step",
+        "turn",
+    )
 
     def __init__(self, run_id: str, path: str, agent: str, deps: DepsT, budget: Budget, turn: Any) -> None:
         self.run_id = run_id
@@ -34,7 +47,8 @@ class RunContext(Generic[DepsT]):
         self.deps = deps
         self.budget = budget
         self.step = 0
-        self.attempt = 0
+        self.attempt = 1
+        self.ran = False
         self.call_id = self.key = ""
         self.turn = turn
         self.states: dict[int, PrivateState] = {}
@@ -96,6 +110,6 @@ class RunContext(Generic[DepsT]):
     def for_call(self, call_id: str, states: "Mapping[int, PrivateState] | None" = None) -> "RunContext[DepsT]":
         """The same context as one tool call sees it."""
         own = RunContext(self.run_id, self.path, self.agent, self.deps, self.budget, self.turn)
-        own.step, own.attempt, own.call_id = self.step, self.attempt, call_id
+        own.step, own.call_id = self.step, call_id
         own.states = self.states if states is None else dict(states)
         return own

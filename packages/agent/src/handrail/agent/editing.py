@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from handrail.agent.errors import InvalidAnswer, InvalidJump
-from handrail.agent.events import Discard
+from handrail.agent.events import Discard, MessageDone
 from handrail.agent.kernel.edits import Edit, as_edits, edited
 from handrail.agent.kernel.jumps import Jump, Target
 from handrail.agent.kernel.middlewares import Middleware, layer_name
@@ -65,7 +65,23 @@ def _edit(turn: "TurnState", edit: Edit, where: str, to: Target | None) -> None:
     if to == "tools" and pending is None and named and named[-1].tool_calls:
         # The calls that the jump leads to are open, and stay so.
         open_id = named[-1].id
+    before = turn.history
     rewrite(turn, named, where, open_id)
+    if turn.emit is not None:
+        _tell_edited(turn, before)
+
+
+def _tell_edited(turn: "TurnState", before: History) -> None:
+    # Who listens heard the answers of this turn as they were said.
+    for message in before:
+        if message.role != "assistant" or turn.base.position(message.id) is not None:
+            continue
+        place = turn.history.position(message.id)
+        if place is None:
+            turn.tell(Discard, message.id, "a hook took it out of the view")
+        elif turn.history[place] != message:
+            turn.tell(Discard, message.id, "a hook gave it other words")
+            turn.tell(MessageDone, turn.history[place])
 
 
 def rewrite(turn: "TurnState", messages: list[Message], reason: str, open_id: str | None = None) -> None:

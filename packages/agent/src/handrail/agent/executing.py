@@ -129,16 +129,24 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
         key = None if prepared.plain else _key(tool, found)
     except (CannotRun, InvalidArguments, ValueError, RecursionError) as error:
         return why_not(arguments.text, error).response
+    run = request.run
+    if run is not turn.context:
+        # A layer may call on again: that is another try, and counts like any other.
+        if run.ran:
+            if (refused := _once_more(turn, tool)) is not None:
+                return refused.response
+            run.attempt += 1
+        run.ran = True
     if turn.run.log.on:
-        _mark(turn, tool, call, arguments.text, key)
+        _mark(turn, tool, call, arguments.text, key, run.attempt)
     if type(tool) is AgentTool:
         return await call_agent(turn, tool, call, found["input"])
     if isinstance(tool, TeamTool):
         return await tool.answer(turn, call, found["input"])
     context = turn.context
     if prepared.context_name:
-        context = request.run.for_call(call.id)
-        context.attempt, context.key = 1, key or ""
+        context = run.for_call(call.id)
+        context.attempt, context.key = run.attempt, key or ""
     try:
         if prepared.direct:
             value = await tool.fn(**found)
@@ -156,6 +164,14 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
         return error_response("failed", f"{tool.name} was cancelled.")
     except Exception as error:  # noqa: BLE001  # whatever a tool raises, the model is told
         return _failure(tool, error)
+
+
+def _once_more(turn: "Turn", tool: Tool) -> CannotRun | None:
+    """Counts one more run of a tool, or says why there is none."""
+    granted, limit = turn.budget.take_tool_calls(1)
+    if granted or limit is None:
+        return None
+    return CannotRun(f"{tool.name} was not run again: the limit {limit.limit}={limit.value} was reached.", "denied")
 
 
 def _mark(turn: "Turn", tool: Tool, call: ToolCall, text: str, key: str | None, attempt: int = 1) -> None:
@@ -206,6 +222,8 @@ async def _repeated(
     async def attempt(number: int) -> Any:
         if number == 1:
             return await _in_time(tool, first, context)
+        if (refused := _once_more(turn, tool)) is not None:
+            raise refused
         again = arguments.take(tool, tool.prepare())
         if turn.run.log.on:
             _mark(turn, tool, call, arguments.text, key, number)
@@ -223,6 +241,8 @@ def _own(response: ToolResponse) -> ToolResponse:
 
 
 def _failure(tool: Tool, error: Exception) -> ToolResponse:
+    if isinstance(error, CannotRun):
+        return error.response
     if isinstance(error, TookTooLong):
         return error_response("timeout", str(error))
     try:

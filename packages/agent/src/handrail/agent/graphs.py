@@ -48,6 +48,7 @@ class Bound:
         "handoffs",
         "instructions",
         "introduced",
+        "lasting",
         "layers",
         "model",
         "name",
@@ -101,6 +102,9 @@ class Bound:
         self.gated = any(edge.enabled is not True for edge in agent.handoffs)
         self.around_tool = any(defines(layer, "around_tool") for layer in layers)
         in_calls = ["around_tool"] + ["around_handoff"] * any(tool.children for tool in tools)
+        self.lasting = tuple(
+            place for place, layer in enumerate(layers) if layer.scope == "session" and defines(layer, "init_state")
+        )
         self.tool_states = tuple(
             place
             for place, layer in enumerate(layers)

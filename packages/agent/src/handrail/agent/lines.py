@@ -39,7 +39,7 @@ def before(request: Request, cut: int) -> Facts:
     if isinstance(request, TurnRequest):
         return {**facts, "messages": len(request.messages), **_last_of(request.messages, cut)}
     if isinstance(request, ChatRequest):
-        facts |= {"attempt": run.attempt + 1, "model": request.model.name, "purpose": request.purpose}
+        facts |= {"model": request.model.name, "purpose": request.purpose}
         sizes: Facts = {"messages": len(request.messages), "tools": len(request.tools)}
         return {**facts, **sizes, **_last_of(request.messages, cut)}
     if isinstance(request, ToolRequest):

@@ -1,5 +1,6 @@
 """The loop: ask the model, say what it said, answer its calls, hand over, or stop when it only talks."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -7,17 +8,18 @@ from handrail.agent.asking import ask
 from handrail.agent.calling import GOES_ON, HANDED_OVER, STOPPED, Upshot, answer_calls, close_calls, cut_off
 from handrail.agent.editing import apply, enter, leave_rejected, rewrite
 from handrail.agent.ended import let_go
-from handrail.agent.errors import HandoffRefused, InvalidAnswer, InvalidJump
+from handrail.agent.errors import HandoffRefused, InvalidAnswer, InvalidJump, StateError
 from handrail.agent.events import Discard, MessageDone, StepEnd, StepStart
 from handrail.agent.kernel.blame import wrong_return
 from handrail.agent.kernel.jumps import Target
 from handrail.agent.kernel.middlewares import Middleware
 from handrail.agent.kernel.requests import TurnRequest, TurnResult
 from handrail.agent.limits import Budget
-from handrail.agent.stating import check_deps, keep_private
+from handrail.agent.stating import check_deps, keep_lasting, keep_private
 from handrail.agent.turns import TurnState
 from handrail.filters import Message, ToolCall, View
 from handrail.filters.messages import Messages
+from handrail.sessions import SessionError
 
 if TYPE_CHECKING:
     from handrail.agent.graphs import Bound
@@ -71,11 +73,14 @@ class Turn(TurnState):
                 late = f"{self.requested.target} was handed the conversation by code after the last step of the turn"
                 raise HandoffRefused(f"{late}, where nothing takes it up")
             if self.context.states:
+                keep_lasting(self)
                 keep_private(self)
             status = result.status
             return result
         except BaseException as error:
             cut_off(self, self._open_calls(), error)
+            with contextlib.suppress(StateError, SessionError, OSError):
+                keep_lasting(self)
             if isinstance(error, Exception):
                 status, problem = "failed", type(error).__name__
             raise
@@ -176,6 +181,7 @@ class Turn(TurnState):
             self.answer, self.asked, begun = None, False, jump != "tools"
             if begun:
                 context.step += 1
+                context.attempt = 1
                 if emit is not None:
                     self.tell(StepStart, context.step)
                 if stepped is None:
@@ -194,6 +200,8 @@ class Turn(TurnState):
                     await run.throttle()
             if begun and not self.asked:
                 context.step -= 1
+            if self.bound.lasting:
+                keep_lasting(self)
             result = self._settled(jump, calls) if outcome is GOES_ON else self._ended_by(outcome)
             if result is not None:
                 return result

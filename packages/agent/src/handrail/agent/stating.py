@@ -82,6 +82,30 @@ def fold_calls(turn: "TurnState", calls: Sequence[ToolCall], contexts: Contexts)
         _write(turn, folded(ordered, turn.bound.channels, names))
 
 
+def keep_lasting(turn: "TurnState") -> None:
+    """After a step, and however the turn ends: private states that live on are kept and recorded where they changed.
+
+    Raises `StateError` for one that JSON cannot carry.
+    """
+    changed = False
+    for place in turn.bound.lasting:
+        state = turn.context.states.get(place)
+        if state is None:
+            continue
+        layer = turn.bound.layers[place]
+        name = layer_name(layer)
+        if turn.scope.privates.get((turn.path, name)) == state:
+            continue
+        text = _carried(name, state)
+        turn.scope.privates[turn.path, name] = msgspec.json.decode(text)
+        if turn.run.log.on:
+            record = StateRecord(path=turn.path, layer=name, scope="session", values=msgspec.Raw(text))
+            turn.run.log.stage(record)
+            changed = True
+    if changed:
+        turn.run.log.write()
+
+
 def first_state(turn: "TurnState", place: int) -> PrivateState:
     """A layer's private state at the start of a turn, or as the session left it.
 
@@ -137,21 +161,18 @@ def _fits(key: Any, value: Any) -> bool:
 
 
 def keep_private(turn: "TurnState") -> None:
-    """At the turn's end: private states that live on are kept, and all of them recorded.
+    """At the turn's end: the private states that end with it are recorded.
 
     Raises `StateError` for one that JSON cannot carry.
     """
     for place, state in turn.context.states.items():
         layer = turn.bound.layers[place]
-        if layer.scope == "turn" and not turn.run.log.on and _is_plain(state):
+        if layer.scope == "session" or (not turn.run.log.on and _is_plain(state)):
             continue
         name = layer_name(layer)
         text = _carried(name, state)
-        if layer.scope == "session":
-            turn.scope.privates[turn.path, name] = msgspec.json.decode(text)
         if turn.run.log.on:
-            record = StateRecord(path=turn.path, layer=name, scope=layer.scope, values=msgspec.Raw(text))
-            turn.run.log.stage(record)
+            turn.run.log.stage(StateRecord(path=turn.path, layer=name, scope="turn", values=msgspec.Raw(text)))
 
 
 def begin_with(run: "Run", scope: "Scope", path: str, values: Mapping[str, Any]) -> None:

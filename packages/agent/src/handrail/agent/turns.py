@@ -93,6 +93,7 @@ class TurnState:
         "start",
         "task",
         "tell",
+        "tries",
         "usage",
         "writes",
     )
@@ -138,6 +139,7 @@ class TurnState:
         self.highest: Tier | None = None
         self.labelled = 0
         self.usage = Usage()
+        self.tries = 0
         self.calls: list[ToolCall] = []
         self.answered: dict[str, str] = {}
         self.delivered: tuple[str, ...] = ()
@@ -211,6 +213,8 @@ class TurnState:
 
     def count_step(self) -> None:
         """A model call is about to be made. Raises `LimitExceeded` before it."""
+        if self.budget.metered:
+            self.budget.check_call(self.bound.model.name)
         self.budget.take_step()
         self.run.steps += 1
         self.asked = True

@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from handrail.agent.errors import InvalidAnswer
 from handrail.filters import Message
 from handrail.filters.messages import Messages
 
@@ -38,23 +39,34 @@ EDITS = (Append, Replace, Remove, Overwrite)
 
 
 def append(*messages: Message) -> Append:
-    """These messages are put at the end of the view."""
+    """These messages are put at the end of the view. Raises `InvalidAnswer` for what is no message."""
+    _refuse_others("append", messages)
     return Append(messages)
 
 
 def replace(*messages: Message) -> Replace:
-    """Each of these messages takes the place of the one with its id."""
+    """Each of these messages takes the place of the one with its id. Raises `InvalidAnswer` for what is no message."""
+    _refuse_others("replace", messages)
     return Replace(messages)
 
 
 def remove(*ids: str) -> Remove:
-    """The messages with these ids leave the view."""
+    """The messages with these ids leave the view. Raises `InvalidAnswer` for what is no id."""
+    if wrong := [each for each in ids if not isinstance(each, str)]:
+        raise InvalidAnswer(f"remove() takes ids, not {type(wrong[0]).__name__}")
     return Remove(ids)
 
 
 def overwrite(messages: Iterable[Message]) -> Overwrite:
-    """The view becomes these messages."""
-    return Overwrite(tuple(messages))
+    """The view becomes these messages. Raises `InvalidAnswer` for what is no message."""
+    whole = tuple(messages)
+    _refuse_others("overwrite", whole)
+    return Overwrite(whole)
+
+
+def _refuse_others(what: str, messages: Sequence[object]) -> None:
+    if wrong := [each for each in messages if not isinstance(each, Message)]:
+        raise InvalidAnswer(f"{what}() takes messages, each with its id, not {type(wrong[0]).__name__}")
 
 
 def edited(view: Messages, edit: Edit) -> list[Message]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from handrail.agent.errors import BuildError
-from handrail.agent.kernel.middlewares import Middleware
+from handrail.agent.kernel.middlewares import HOOKS, Middleware, defines, layer_name
 
 if TYPE_CHECKING:
     from handrail.agent.kernel.requests import ToolResponse
@@ -41,6 +41,8 @@ class Kernel:
         from handrail.filters import Clock, IdSource
 
         self._graph = Agent(NAME, model=model, tools=tools, middleware=middleware).graph()
+        for layer in middleware:
+            _refuse_idle(layer)
         self._deps, self._limits = deps, limits
         self._ids, self._clock = ids or IdSource(), clock or Clock()
         self._states: dict[int, Any] = {}
@@ -134,3 +136,16 @@ def _blocks(instructions: str | Mapping[str, str]) -> Mapping[str, str]:
     if isinstance(instructions, str):
         return {"agent": instructions} if instructions else {}
     return dict(instructions)
+
+
+def _refuse_idle(layer: Middleware) -> None:
+    # A layer that would never be called says nothing of it later.
+    hooks = [hook for hook in HOOKS if defines(layer, hook)]
+    if hooks and not any([hook in _TAKE_PART for hook in hooks]):
+        raise BuildError(
+            f"{layer_name(layer)} has no hook that a kernel calls; those are {', '.join(_TAKE_PART)}. "
+            "Turns, state hooks and handoffs belong to an agent"
+        )
+
+
+_TAKE_PART = ("around_chat", "around_tool", "token_transform")

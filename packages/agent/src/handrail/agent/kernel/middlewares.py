@@ -122,6 +122,8 @@ def check_middleware(layers: Sequence[Middleware], agent: str) -> None:
     """Raises `BuildError` for what is no middleware, a hook nobody calls or of a wrong shape, a jump that is none, a
     layer that stands on the wrong side of another, or a name given twice."""
     named: dict[str, Middleware] = {}
+    if not isinstance(layers, Sequence):
+        raise BuildError(f"the middleware of {agent} is a list of Middleware values, not {layers!r}")
     for layer in layers:
         if not isinstance(layer, Middleware):
             raise BuildError(f"the middleware of {agent} is made of Middleware values, not {layer!r}")
@@ -130,10 +132,20 @@ def check_middleware(layers: Sequence[Middleware], agent: str) -> None:
             raise NameClash(name, f"{type(named[name]).__name__} in {agent}", f"{type(layer).__name__} in {agent}")
         named[name] = layer
         for attribute in dir(type(layer)):
-            if attribute.startswith(_HOOK_LIKE) and callable(getattr(layer, attribute)):
-                _check_hook(name, attribute, getattr(layer, attribute))
+            if not attribute.startswith("_") and callable(getattr(layer, attribute)):
+                _check_attribute(name, attribute, getattr(layer, attribute))
         _check_declared(name, layer)
     _check_order(list(named), list(named.values()), agent)
+
+
+def _check_attribute(layer: str, name: str, method: Callable[..., Any]) -> None:
+    if name in HOOKS or name.startswith(_HOOK_LIKE):
+        _check_hook(layer, name, method)
+    elif not hasattr(Middleware, name):
+        import difflib
+
+        if near := difflib.get_close_matches(name, HOOKS, 1, 0.85):
+            raise BuildError(f"{layer} defines {name}, which is no hook; did you mean {near[0]}?")
 
 
 def _check_hook(layer: str, name: str, hook: Callable[..., Any]) -> None:
@@ -155,6 +167,9 @@ _AROUND_TAKES = ("request", "call_next")
 
 
 def _check_declared(name: str, layer: Middleware) -> None:
+    for what, wanted in (("jumps", "the targets of each hook"), ("reducers", "functions"), ("requires", "types")):
+        if not isinstance(getattr(layer, what), Mapping):
+            raise BuildError(f"{name}.{what} are {wanted} by name, not {getattr(layer, what)!r}")
     for hook, targets in layer.jumps.items():
         if hook not in STATE_HOOKS:
             raise BuildError(f"{name}.jumps speaks of {hook!r}; only these hooks jump: {', '.join(STATE_HOOKS)}")

@@ -7,7 +7,7 @@ import msgspec
 
 from handrail.agent.errors import InvalidAnswer
 from handrail.agent.kernel.privates import NO_STATE, PrivateState
-from handrail.agent.models import ChatResponse, Model, OutputSchema, Settings, ToolSpec
+from handrail.agent.models import ChatResponse, Model, OutputSchema, Settings, ToolSpec, find_model
 from handrail.filters import Filter, History, Message, Report, ToolCall, user
 from handrail.filters.messages import Messages
 from handrail.sessions import Usage
@@ -44,17 +44,19 @@ class TurnRequest(Request, frozen=True, kw_only=True):
     keep_attempts: bool = False
     """Whether rejected answers and the feedback on them stay in the view when the turn has ended."""
 
-    def again(self, result: "TurnResult", feedback: "str | Message", *, keep_attempts: bool = False) -> "TurnRequest":
+    def again(
+        self, result: "TurnResult", feedback: "str | Message", *, keep_attempts: bool | None = None
+    ) -> "TurnRequest":
         """The request that has the agent try once more: all it saw and said, and what was wrong with its answer.
+        `keep_attempts` keeps rejected answers, and the feedback on them, in the view; without it as the request says.
 
         Raises `InvalidAnswer` for a result that must pass through: one that is not `completed`.
         """
         if result.status != "completed":
             raise InvalidAnswer(f"a turn that ended as {result.status!r} must pass through; it cannot be entered again")
         said = user(feedback) if isinstance(feedback, str) else feedback
-        return self.replace(
-            messages=(*result.messages, said), load_history=False, resume=False, keep_attempts=keep_attempts
-        )
+        keep = self.keep_attempts if keep_attempts is None else keep_attempts
+        return self.replace(messages=(*result.messages, said), load_history=False, resume=False, keep_attempts=keep)
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +86,13 @@ class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict | None = None
 
     def replace(self, **changes: Any) -> "TurnResult":
-        """The same result with these fields changed; an unknown field is a `TypeError`."""
+        """The same result with these fields changed; an unknown field is a `TypeError`. Where the output is the
+        message's text, another message takes it along."""
+        message = changes.get("message")
+        if isinstance(message, Message) and "output" not in changes:
+            said = self.message.text if self.message is not None else ""
+            if self.output == said:
+                changes["output"] = message.text
         return msgspec.structs.replace(self, **changes)
 
 
@@ -99,6 +107,13 @@ class ChatRequest(Request, frozen=True, kw_only=True):
     settings: Settings = Settings()
     purpose: Purpose = "answer"
     output: OutputSchema | None = None
+
+    def replace(self, **changes: Any) -> "Self":
+        """The same request with these fields changed; an unknown field is a `TypeError`. A model may be given by name,
+        as to an agent."""
+        if isinstance(changes.get("model"), str):
+            changes["model"] = find_model(changes["model"])
+        return msgspec.structs.replace(self, **changes)
 
 
 class ToolRequest(Request, frozen=True, kw_only=True):
