@@ -236,13 +236,19 @@ async def test_a_hook_that_empties_the_seed_stops_the_handoff() -> None:
     assert requests(target) == []
 
 
-async def test_a_hook_cannot_change_what_the_boundary_is_given_or_where_it_leads(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "changes", [{"history": (user("other", id="o1"),)}, {"target": "A"}, {"source": "B"}], ids=["history", "to", "from"]
+)
+async def test_a_hook_that_changes_what_the_boundary_is_given_or_where_it_leads_is_refused(
+    changes: Any, tmp_path: Path
+) -> None:
     async def reach(request: HandoffRequest, call_next: Any) -> Any:
-        return await call_next(request.replace(history=(user("other", id="o1"),), target="A", source="B"))
+        return await call_next(request.replace(**changes))
 
     a, _, target = pair(full(), Edge(reach))
-    result = await a.run(TALK, session=str(tmp_path / "s.jsonl"))
-    assert (ids(target.requests[0].messages), result.agent) == (["s1", "u1", "a1", "t1"], "B")
+    with pytest.raises(InvalidAnswer, match=r"of A changes its .* read-only"):
+        await a.run(TALK, session=str(tmp_path / "s.jsonl"))
+    assert requests(target) == []
     assert verify(tmp_path / "s.jsonl").state == "intact"
 
 

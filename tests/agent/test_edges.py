@@ -351,7 +351,7 @@ async def test_what_a_failed_child_spent_is_counted_once_in_a_waiting_handoff_to
     desk = ScriptedModel(transfer("clerk"), "sorry")
     edge = handoff(Agent("Clerk", model=FunctionModel(fail, name="c")), returns=full())
     result = await Agent("Desk", model=desk, handoffs=[edge]).run("please")
-    assert (result.usage.requests, result.steps) == (2, 3)
+    assert (result.usage.requests, result.steps) == (3, 3)
 
 
 def test_parts_of_a_handoff_that_exclude_each_other_are_refused() -> None:

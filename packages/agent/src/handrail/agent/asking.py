@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from handrail.agent.delivering import check_response, heard, settle, withdraw
-from handrail.agent.errors import NOTHING_SPENT, BuildError, InvalidAnswer, ModelError
+from handrail.agent.errors import NOTHING_SPENT, BuildError, InvalidAnswer, ModelError, RunError
 from handrail.agent.events import MessageDone
 from handrail.agent.handing import is_enabled
 from handrail.agent.handoffs import Handoff
@@ -74,6 +74,7 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
         # The step counts its first call; another one counts by itself.
         turn.budget.take_step()
     turn.tries += 1
+    turn.arrived = None
     context.attempt = turn.tries
     message_id = turn.scope.ids.next()
     turn.drawn += (message_id,)
@@ -96,10 +97,17 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
     except asyncio.CancelledError:
         # Whoever cancelled it, the service was asked. The cancel matters more than a record that cannot be written.
         with contextlib.suppress(SessionError, OSError):
-            _spent(turn, request, message_id, NOTHING_SPENT, "", "cancelled")
+            _spent(turn, request, message_id, turn.arrived or NOTHING_SPENT, "", "cancelled")
         withdraw(turn, (message_id,), "the model call did not end")
         raise
-    except BaseException:
+    except RunError:
+        # It was not asked, or what it answered cannot be taken.
+        if turn.arrived is not None:
+            _spent(turn, request, message_id, turn.arrived, "", "no answer was taken")
+        withdraw(turn, (message_id,), "the model call did not end")
+        raise
+    except Exception as error:
+        _spent(turn, request, message_id, turn.arrived or NOTHING_SPENT, "", type(error).__name__)
         withdraw(turn, (message_id,), "the model call did not end")
         raise
     spent = _spent(turn, request, message_id, response.usage, response.finish_reason, None)
@@ -199,12 +207,16 @@ async def ask_aside(
         settings=settings or DEFAULT_SETTINGS,
         purpose=purpose,
     )
-    attempt, tries, drawn = context.attempt, turn.tries, turn.drawn
+    attempt, tries, drawn, outer = context.attempt, turn.tries, turn.drawn, turn.asking
+    if place in outer:
+        raise BuildError(f"{layer_name(layer)} asks the model within a call of its own")
     context.attempt, turn.tries = 1, 0
+    # Layers whose own calls are under way are left out, or two of them would ask each other without end.
+    turn.asking = outer | {place}
     try:
-        response = await bound.chat_without(place)(request)
+        response = await bound.chat_without(turn.asking)(request)
     finally:
-        context.attempt, turn.tries, turn.drawn = attempt, tries, drawn
+        context.attempt, turn.tries, turn.drawn, turn.asking = attempt, tries, drawn, outer
     _check_chain(bound, response)
     return response
 

@@ -22,7 +22,7 @@ _PASSING = frozenset({408, 409, 425, 429})
 
 
 class TookTooLong(TimeoutError):
-    """A tool did not end within its own timeout; that is no failure in passing."""
+    """A tool did not end within its own timeout. It was cancelled, and may be tried again where that is safe."""
 
 
 def is_transient(error: BaseException) -> bool:
@@ -31,8 +31,6 @@ def is_transient(error: BaseException) -> bool:
     said = _of(error, "retryable")
     if isinstance(said, bool):
         return said
-    if isinstance(error, TookTooLong):
-        return False
     if isinstance(error, TimeoutError | ConnectionError):
         return True
     status = _of(_of(error, "response"), "status_code")

@@ -63,6 +63,8 @@ async def answer_calls(turn: "Turn", calls: Sequence[ToolCall]) -> Upshot:
             await _side_by_side(turn, ordinary[:granted], ids, results)
         if refusal is not None:
             upshot = _refused(turn, ordinary[granted:], calls, ids, results, refusal)
+        if turn.wanted:
+            turn.take_wanted(calls, results)
         if (transfers or turn.requested is not None) and upshot is not STOPPED:
             so_far = [call.id for call in calls if call.id in results]
             if await hand_over(turn, transfers, ids, results, so_far):
@@ -256,6 +258,7 @@ async def _answer(
         raise InvalidAnswer(wrong_return(bound.layers, bound.name, "around_tool", response, "ToolResponse"))
     if response.writes and not response.is_error:
         turn.writes[call.id] = response.writes
+    turn.finished.add(call.id)
     message = results[call.id] = result_of(turn, call, ids[call.id], response, bound.tools.get(call.name))
     if run.log.on:
         edited = bool(turn.answered) and turn.answered.pop(call.id, "") not in message.text

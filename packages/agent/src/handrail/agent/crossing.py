@@ -25,7 +25,7 @@ NOT_RUN = "not run"
 class Boundary:
     """One crossing while it is under way: what the innermost layer was given, and what it made of it."""
 
-    __slots__ = ("asked_by", "back", "edge", "label", "notes", "sealed", "used")
+    __slots__ = ("asked_by", "back", "edge", "label", "notes", "sealed", "source", "target", "used")
 
     def __init__(self, edge: Edge, used: Seal, asked_by: str, back: bool, label: Tier | None) -> None:
         self.asked_by = asked_by
@@ -35,11 +35,17 @@ class Boundary:
         self.used = used
         self.notes: tuple[Note, ...] = ()
         self.sealed: Messages | None = None
+        self.source = self.target = ""
 
 
 async def cross(request: HandoffRequest) -> HandoffResponse:
     """The innermost layer: the seal."""
     boundary: Boundary = request.boundary
+    given = boundary.edge.messages, boundary.source, boundary.target
+    if request.history is not given[0]:
+        raise InvalidAnswer(f"a hook around a handoff of {boundary.source} changes its history, which is read-only")
+    if (request.source, request.target) != given[1:]:
+        raise InvalidAnswer(f"a hook around a handoff of {boundary.source} changes its ends, which are read-only")
     if not isinstance(request.reason, str) or not isinstance(request.input, str):
         raise InvalidAnswer(f"a hook around a handoff of {request.source} gives a reason or an input that is no text")
     if request.filter is not boundary.used.filter:
@@ -151,6 +157,7 @@ async def _through_chain(
         input=input,
         boundary=boundary,
     )
+    boundary.source, boundary.target = bound.name, target
     response = await bound.crossing(request)
     if type(response) is not HandoffResponse:
         wanted = "HandoffResponse"

@@ -161,8 +161,13 @@ class Delegation:
         budget = Budget(limits, self.budget) if limits is not None else self.budget
         said: list[Message] = []
         seed = scope.views[scope.path(self.name)].history
-        answered = converse(self.turn.run, scope, child, seed, seeded=True, budget=budget, said=said)
-        result, last = await self.budget.in_time(budget.in_time(answered))
+
+        async def answered() -> tuple[TurnResult, "Turn"]:
+            return await budget.in_time(
+                converse(self.turn.run, scope, child, seed, seeded=True, budget=budget, said=said)
+            )
+
+        result, last = await self.budget.in_time(answered())
         let_go(last)
         return result, said
 

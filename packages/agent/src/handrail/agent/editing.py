@@ -1,20 +1,20 @@
 """A turn's view when it changes other than by what is said: edits by hooks, and the turn entered again."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from handrail.agent.errors import InvalidAnswer, InvalidJump
 from handrail.agent.events import Discard, MessageDone
-from handrail.agent.kernel.edits import Edit, as_edits, edited
+from handrail.agent.kernel.edits import Append, Edit, as_edits, edited
 from handrail.agent.kernel.jumps import Jump, Target
 from handrail.agent.kernel.middlewares import Middleware, layer_name
 from handrail.agent.kernel.requests import TurnRequest
 from handrail.agent.kernel.states import MESSAGES
 from handrail.agent.stating import write
 from handrail.filters import History, Message
-from handrail.filters.messages import Messages, id_given_twice
-from handrail.filters.repairs import restore
-from handrail.sessions import MessageRecord
+from handrail.filters.messages import Messages, id_given_twice, is_empty
+from handrail.filters.repairs import lawful, restore
+from handrail.sessions import MessageRecord, ViewRecord
 
 if TYPE_CHECKING:
     from handrail.agent.turns import TurnState
@@ -53,6 +53,8 @@ def apply(turn: "TurnState", layer: Middleware, hook: str, update: Any) -> Targe
 
 
 def _edit(turn: "TurnState", edit: Edit, where: str, to: Target | None) -> None:
+    if type(edit) is Append and to != "tools" and _appended(turn, edit.messages, where):
+        return
     try:
         messages = edited(turn.history, edit)
     except KeyError as error:
@@ -84,6 +86,24 @@ def _tell_edited(turn: "TurnState", before: History) -> None:
             turn.tell(MessageDone, turn.history[place])
 
 
+def _appended(turn: "TurnState", messages: Sequence[Message], where: str) -> bool:
+    """Puts messages that talk at the end of a view that is whole, which needs no look at the rest of it."""
+    view = turn.history
+    plain = all([message.role in ("user", "assistant") and not message.tool_calls for message in messages])
+    if not plain or turn.last_open() is not None or not lawful(view) or any([is_empty(each) for each in messages]):
+        return False
+    named = [message if message.id else turn.named(message) for message in messages]
+    if id_given_twice(named) is not None or any([view.position(message.id) is not None for message in named]):
+        return False
+    previous = [view[-1].id if len(view) else "", *[message.id for message in named[:-1]]]
+    after = view.extend(named)
+    if turn.run.log.on and named:
+        inserted = tuple(zip(previous, named, strict=True))
+        turn.run.log.write(ViewRecord(path=turn.path, inserted=inserted, reason=where))
+    _changed_into(turn, after)
+    return True
+
+
 def rewrite(turn: "TurnState", messages: list[Message], reason: str, open_id: str | None = None) -> None:
     """The view becomes these messages, made lawful; the message `open_id`, whose calls are being answered, stays as it
     is, at the end. Raises `InvalidAnswer` for an id given twice."""
@@ -95,8 +115,8 @@ def rewrite(turn: "TurnState", messages: list[Message], reason: str, open_id: st
     if pending is not None:
         pending = turn.fitted(pending)
         messages = [message for message in messages if message.id != open_id]
-    lawful = restore(messages, "drop").messages
-    after = lawful if isinstance(lawful, History) else History(lawful)
+    whole = restore(messages, "drop").messages
+    after = whole if isinstance(whole, History) else History(whole)
     if pending is not None:
         after = after.append(pending)
     if turn.answer is not None and turn.answer.tool_calls:
@@ -116,6 +136,10 @@ def _become(turn: "TurnState", after: History, reason: str) -> None:
     kept = {message.id for message in after}
     turn.removed |= {message.id for message in before if message.id not in kept}
     turn.run.log.edit(turn.path, before, after, reason)
+    _changed_into(turn, after)
+
+
+def _changed_into(turn: "TurnState", after: History) -> None:
     turn.history = after
     turn.edited = True
     turn.labelled = 0
@@ -136,6 +160,8 @@ def enter(turn: "TurnState", request: TurnRequest) -> None:
         turn.acceptance.begin()
     first = not turn.played
     turn.played = True
+    if not first and turn.repeats is not None:
+        turn.repeats.begin_anew()
     if first:
         if request.messages is not turn.entered or not request.load_history:
             _changed(turn, request, turn.history, "changed by a hook around the turn")
@@ -144,7 +170,7 @@ def enter(turn: "TurnState", request: TurnRequest) -> None:
     if request.load_history:
         _withdraw(turn)
         # What was asked for and not done in what leaves, goes with it.
-        turn.requested, turn.writes = None, {}
+        turn.requested, turn.writes, turn.wanted = None, {}, {}
         # What an outer layer put in front of the turn when it was first begun stands in the view already.
         given = {message.id for message in request.messages} - {message.id for message in turn.entered}
         standing = History([each for each in turn.at_entry if each.id not in given]) if given else turn.at_entry

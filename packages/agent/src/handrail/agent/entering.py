@@ -19,16 +19,14 @@ Input: TypeAlias = str | Message | Sequence[Message]
 
 def entering(run: "Run", scope: "Scope", path: str, input: Input) -> Messages:
     """The messages that a run adds to its first agent's view, each with an id, the view made lawful before them."""
-    for other, held in list(scope.views.items()) if run.log.on else ():
-        if held.rejected:
+    for other, held in list(scope.views.items()):
+        if held.rejected and run.log.on:
             _leave_rejected(run, scope, other, held)
-    view = scope.views.get(path)
-    if view is not None:
-        repaired = restore(view.history, "answer")
-        if repaired.messages is not view.history:
-            fixed = History([_named(run, scope, message) for message in repaired.messages])
-            run.log.edit(path, view.history, fixed, "the transcript laws, when the conversation went on")
-            scope.views[path] = View(fixed, view.removed)
+        elif not lawful(held.history):
+            # A crash may have cut off any agent's turn, and any of them may be handed the conversation.
+            fixed = History([_named(run, scope, message) for message in restore(held.history, "answer").messages])
+            run.log.edit(other, held.history, fixed, "the transcript laws, when the conversation went on")
+            scope.views[other] = View(fixed, held.removed)
     if isinstance(input, str) and input:
         run.fresh = True
         return (user(input, id=scope.ids.next(), created_at=run.clock()),)

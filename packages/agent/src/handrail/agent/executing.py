@@ -42,7 +42,18 @@ def why_not(text: str, error: Exception) -> CannotRun:
         return error
     if isinstance(error, InvalidArguments) and is_object(text):
         return CannotRun(f"Invalid arguments: {error}")
-    return CannotRun(f"The arguments are not a JSON object: {text[:200]}", broken=True)
+    return CannotRun(f"The arguments are not a JSON object{_where(text)}.", broken=True)
+
+
+def _where(text: str) -> str:
+    # Where it breaks off, and not what it holds: that may be a secret, and goes to the model again.
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return f": {error.msg} at character {error.pos + 1} of {len(text)}"
+    except (ValueError, RecursionError):
+        return ": a number in it is too long, or it is nested too deep"
+    return ""
 
 
 class Arguments(Mapping[str, Any]):

@@ -95,7 +95,7 @@ class Bound:
         self.tool = compose_hook(layers, "around_tool", run_tool)
         self.crossing = compose_hook(layers, "around_handoff", cross)
         self.transforms = transforms_of(layers)
-        self._without: dict[int, Any] = {}
+        self._without: dict[frozenset[int], Any] = {}
         self.direct = any([tool.return_direct for tool in tools])
         self.raised = frozenset([error_class for error_class, how in agent.tool_errors.items() if how == "raise"])
         self.introduced: AgentRecord | None = None
@@ -116,11 +116,11 @@ class Bound:
         required = [(agent.name, agent.requires), *[(layer_name(layer), layer.requires) for layer in layers]]
         self.requires = tuple([(owner, dict(names)) for owner, names in required if names])
 
-    def chat_without(self, place: int) -> "Call[ChatRequest, ChatResponse]":
-        """The chat chain without the layer at this place, for that layer's own calls."""
-        if place not in self._without:
-            self._without[place] = compose_hook(self.layers, "around_chat", ask_model, without=place)
-        call: Call[ChatRequest, ChatResponse] = self._without[place]
+    def chat_without(self, places: frozenset[int]) -> "Call[ChatRequest, ChatResponse]":
+        """The chat chain without the layers at these places, for the own calls of one of them."""
+        if places not in self._without:
+            self._without[places] = compose_hook(self.layers, "around_chat", ask_model, without=places)
+        call: Call[ChatRequest, ChatResponse] = self._without[places]
         return call
 
     def introduction(self) -> AgentRecord:
@@ -190,6 +190,8 @@ class Graph:
 
     def layered(self, middleware: Sequence[Middleware]) -> "Graph":
         """The same agents with these layers outside each one's own. Raises `BuildError` as for an agent's own."""
+        if not isinstance(middleware, Sequence):
+            raise BuildError(f"the middleware of a run is a list of Middleware values, not {middleware!r}")
         if not middleware:
             return self
         layers = tuple(middleware)

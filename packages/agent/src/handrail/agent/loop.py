@@ -13,7 +13,7 @@ from handrail.agent.events import Discard, MessageDone, StepEnd, StepStart
 from handrail.agent.kernel.blame import wrong_return
 from handrail.agent.kernel.jumps import Target
 from handrail.agent.kernel.middlewares import Middleware
-from handrail.agent.kernel.requests import TurnRequest, TurnResult
+from handrail.agent.kernel.requests import STATUSES, TurnRequest, TurnResult
 from handrail.agent.limits import Budget
 from handrail.agent.stating import check_deps, keep_lasting, keep_private
 from handrail.agent.turns import TurnState
@@ -133,6 +133,14 @@ class Turn(TurnState):
         return result.replace(message=message, output=message.text if same else result.output)
 
     def _check(self, result: TurnResult) -> None:
+        if result.status not in STATUSES:
+            raise InvalidAnswer(
+                f"a turn of {self.bound.name} ended as {result.status!r}, which is none of {', '.join(STATUSES)}"
+            )
+        if result.message is not None and type(result.message) is not Message:
+            raise InvalidAnswer(
+                f"a turn of {self.bound.name} ended with {type(result.message).__name__}, which is no message"
+            )
         if (self.passed is not None) != (result.status == "handed_over"):
             raise InvalidAnswer(
                 f"a turn of {self.bound.name} ended as {result.status!r}, but control "

@@ -37,6 +37,12 @@ class Repeats:
             each = each.outer
         return least
 
+    def begin_anew(self) -> None:
+        """The turn was entered again: what was tried before does not count as a circle."""
+        self._seen.clear()
+        self._recent.clear()
+        self._in_a_row = 0
+
     def take(self, calls: Sequence[ToolCall], results: Sequence[Message]) -> "tuple[str, int, int] | None":
         """Takes in a step. At half of the limit it gives what is to be warned of: the reason, how many steps, and the
         limit. Raises `LoopDetected` at the limit."""

@@ -40,8 +40,14 @@ def say_directly(turn: "Turn", results: Sequence[Message]) -> Message:
     labels = [result.sensitivity for result in results] + [
         part.sensitivity for each in results for part in each.content
     ]
+    parts: list[Part] = [part for result in results for part in result.content]
+    spoken: tuple[Part, ...] = (
+        (Text("\n".join([result.text for result in results])),)
+        if all([type(part) is Text for part in parts])
+        else tuple(parts)
+    )
     message = assistant(
-        "\n".join([result.text for result in results]),
+        spoken,
         id=turn.scope.ids.next(),
         agent=turn.bound.name,
         created_at=turn.run.clock(),

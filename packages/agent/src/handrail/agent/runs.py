@@ -18,12 +18,11 @@ from handrail.agent.journals import NO_LOG, Log
 from handrail.agent.kernel.blame import blame
 from handrail.agent.kernel.middlewares import Middleware
 from handrail.agent.kernel.requests import Verdict
-from handrail.agent.kernel.states import Channels
 from handrail.agent.limits import DEFAULT_LIMITS, NOTHING, Budget, Limits, total
 from handrail.agent.loop import converse
 from handrail.agent.reports import Crossing
 from handrail.agent.scopes import Emit, Scope, UnheldIds
-from handrail.agent.stating import begin_with, check_reachable
+from handrail.agent.stating import begin_with, check_reachable, kept_channels
 from handrail.filters import Clock, HandrailError, History, IdSource, Message
 from handrail.filters.messages import Messages
 from handrail.sessions import BudgetRecord, Session, Usage, read
@@ -171,12 +170,20 @@ async def execute(
     throttle: Throttle | None = None,
 ) -> RunResult:
     """One run, whatever door it came through. A session given by its path is closed at the end."""
+    if limits is not None and not isinstance(limits, Limits):
+        raise BuildError(f"the limits of a run are Limits(…), not {limits!r}")
+    if state is not None and not isinstance(state, Mapping):
+        raise BuildError(f"the state of a run is values by channel, not {state!r}")
+    if session is not None and not isinstance(session, Session | str | os.PathLike):
+        raise BuildError(f"the session of a run is a Session or a path, not {session!r}")
     graph = graph.layered(middleware)
     own = Session(session) if session is not None and not isinstance(session, Session) else None
     kept = own if own is not None else session if isinstance(session, Session) else None
     try:
         root = graph.agents[graph.root]
-        budget = Budget(limits or root.agent.limits or DEFAULT_LIMITS, _budget_of(kept, session_limits))
+        budget = Budget(
+            limits if limits is not None else root.agent.limits or DEFAULT_LIMITS, _budget_of(kept, session_limits)
+        )
         check_policy(policy, "a run")
         source = ids or IdSource()
         if ids is not None and kept is not None:
@@ -198,7 +205,7 @@ async def execute(
             return await _conduct(run, Scope(source, run.id, {}, emit, deps), first, input, state)
         with kept.in_use():
             scope = Scope(source, run.id, kept.views, emit, deps)
-            scope.channels, scope.privates = Channels(kept.state), kept.private_states
+            scope.channels, scope.privates = kept_channels(graph.channels, kept.state), kept.private_states
             return await _conduct(run, scope, first, input, state)
     finally:
         if own is not None:

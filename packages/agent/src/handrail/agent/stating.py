@@ -10,7 +10,7 @@ from handrail.agent.contexts import RunContext
 from handrail.agent.errors import MissingDeps, StateError, UnknownChannel
 from handrail.agent.kernel.middlewares import layer_name
 from handrail.agent.kernel.privates import CallState, PrivateState, fold
-from handrail.agent.kernel.states import Declared, as_json, folded
+from handrail.agent.kernel.states import Channels, Declared, as_json, checked_value, folded
 from handrail.agent.subagents import AgentTool
 from handrail.filters import ToolCall
 from handrail.sessions import StateRecord
@@ -141,23 +141,32 @@ def _carried(name: str, values: Mapping[str, Any]) -> bytes:
 
     try:
         text = json.dumps(dict(values), ensure_ascii=False, allow_nan=False)
-        if all([type(key) is str for key in values]):
+        if json.loads(text) == _as_lists(values):
             return text.encode()
-        problem = "its keys are not all text"
+        problem = "it would come back as something else, since the keys of its objects are not all text"
     except (TypeError, ValueError, RecursionError, UnicodeEncodeError) as error:
         problem = str(error)
     wrong = next((key for key, value in values.items() if not _fits(key, value)), "state")
     raise StateError(name, str(wrong), f"is private state that JSON cannot carry: {problem}")
 
 
+def _as_lists(value: Any) -> Any:
+    # A sequence comes back as a list, which is as good.
+    if isinstance(value, list | tuple):
+        return [_as_lists(each) for each in value]
+    return {key: _as_lists(each) for key, each in value.items()} if isinstance(value, dict) else value
+
+
 def _fits(key: Any, value: Any) -> bool:
     import json
 
     try:
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text.encode()
+        same = bool(json.loads(text) == _as_lists(value))
     except (TypeError, ValueError, RecursionError):
         return False
-    return type(key) is str
+    return type(key) is str and same
 
 
 def keep_private(turn: "TurnState") -> None:
@@ -185,6 +194,18 @@ def begin_with(run: "Run", scope: "Scope", path: str, values: Mapping[str, Any])
         now = scope.channels.put(known, value, owner)
         if run.log.on and not known.how.private:
             run.log.stage(StateRecord(path=path, values=_object({name: as_json(now, owner, name)})))
+
+
+def kept_channels(channels: Mapping[str, Declared], values: Mapping[str, Any]) -> Channels:
+    """What a session kept of its channels, each as its type has it. Raises `StateError` for what does not fit any more;
+    channels that nobody declares now are left as they are."""
+    owner = "the state that the session kept"
+    return Channels(
+        {
+            name: checked_value(channels[name], each, owner) if name in channels else each
+            for name, each in values.items()
+        }
+    )
 
 
 def check_reachable(graph: "Graph", first: "Bound", deps: Any) -> None:

@@ -22,7 +22,7 @@ class Stream(Generic[ResultT]):
         self._begin = begin
         self._events: deque[Event] = deque()
         self._heard: asyncio.Future[None] | None = None
-        self._room: asyncio.Future[None] | None = None
+        self._rooms: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[ResultT] | None = None
 
     @property
@@ -57,9 +57,8 @@ class Stream(Generic[ResultT]):
         take = events.popleft
         while await self._more():
             while events:
-                if self._room is not None and len(events) <= few:
-                    _resolve(self._room)
-                    self._room = None
+                if self._rooms and len(events) <= few:
+                    self._make_room()
                 yield take()
 
     async def __anext__(self) -> Event:
@@ -68,9 +67,8 @@ class Stream(Generic[ResultT]):
         return self._taken()
 
     def _taken(self) -> Event:
-        if self._room is not None and len(self._events) <= self.LEAD // 2:
-            _resolve(self._room)
-            self._room = None
+        if self._rooms and len(self._events) <= self.LEAD // 2:
+            self._make_room()
         return self._events.popleft()
 
     async def _more(self) -> bool:
@@ -97,8 +95,15 @@ class Stream(Generic[ResultT]):
 
     async def _wait_for_room(self) -> None:
         while len(self._events) > self.LEAD:
-            room = self._room = asyncio.get_running_loop().create_future()
+            room = asyncio.get_running_loop().create_future()
+            self._rooms.append(room)
             await room
+
+    def _make_room(self) -> None:
+        # Agents that run side by side each wait by themselves.
+        rooms, self._rooms = self._rooms, []
+        for room in rooms:
+            _resolve(room)
 
     def _wake(self, _: "asyncio.Task[Any]") -> None:
         if self._heard is not None:

@@ -54,7 +54,9 @@ class TurnState:
         "acceptance",
         "answer",
         "answered",
+        "arrived",
         "asked",
+        "asking",
         "at_entry",
         "base",
         "begun",
@@ -71,6 +73,7 @@ class TurnState:
         "ended_as",
         "entered",
         "finish_reason",
+        "finished",
         "highest",
         "history",
         "instructions",
@@ -95,6 +98,7 @@ class TurnState:
         "tell",
         "tries",
         "usage",
+        "wanted",
         "writes",
     )
 
@@ -136,10 +140,14 @@ class TurnState:
         self.begun = len(self.history)
         self.at_entry = self.history
         self.requested: Asked | None = None
+        self.wanted: dict[str, Asked] = {}
+        self.finished: set[str] = set()
         self.highest: Tier | None = None
         self.labelled = 0
         self.usage = Usage()
         self.tries = 0
+        self.arrived: Usage | None = None
+        self.asking: frozenset[int] = frozenset()
         self.calls: list[ToolCall] = []
         self.answered: dict[str, str] = {}
         self.delivered: tuple[str, ...] = ()
@@ -317,7 +325,8 @@ class TurnState:
         return self.highest
 
     def request_handoff(self, target: str, reason: str, input: Any, call_id: str) -> None:
-        """A handoff by code: the first of a step wins.
+        """A handoff by code: the first of a step wins; one that a tool's call asks for counts when the call has not
+        failed.
 
         Raises `UnknownTarget`, `HandoffRefused` or `InvalidArguments`.
         """
@@ -330,7 +339,20 @@ class TurnState:
             raise HandoffRefused(f"{target} waits for an answer; answer it in place of handing over")
         edges = [edge for name, edge in self.bound.handoffs.items() if self.bound.targets[name] == target]
         edge = edges[0] if edges else handoff(target)
-        if self.requested is None:
+        if call_id in self.finished:
+            raise RunError(f"the call {call_id} has ended; nothing takes up its handoff to {target} any more")
+        if self.requested is None and call_id not in self.wanted:
             tools = [self.bound.tools.get(call.name) for call in self.calls if call_id and call.id == call_id]
             label = highest(*[tool.output_sensitivity for tool in tools if tool is not None])
-            self.requested = Asked(edge, target, edge.given(reason, input, input is not None), label=label)
+            asked = Asked(edge, target, edge.given(reason, input, input is not None), label=label)
+            if call_id:
+                self.wanted[call_id] = asked
+            else:
+                self.requested = asked
+
+    def take_wanted(self, calls: Sequence[ToolCall], results: Mapping[str, Message]) -> None:
+        """Of the handoffs that calls asked for by code, the first in call order whose call has not failed counts."""
+        wanted, self.wanted = self.wanted, {}
+        for call in calls:
+            if self.requested is None and call.id in wanted and call.id in results and not results[call.id].is_error:
+                self.requested = wanted[call.id]

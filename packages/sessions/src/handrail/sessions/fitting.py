@@ -7,7 +7,7 @@ from handrail.filters.messages import Message
 from handrail.filters.registry import from_descriptor
 from handrail.filters.seals import Seal
 from handrail.sessions.paths import name_of, sibling_path, sub_path
-from handrail.sessions.records import HandoffRecord, SubagentRecord, ToolResultRecord
+from handrail.sessions.records import HandoffRecord, SubagentRecord, ToolResultRecord, ViewRecord
 from handrail.sessions.views import Views
 
 # How far back a call is looked for that is not waiting any more: something was said since it was made.
@@ -61,6 +61,13 @@ class Fitting:
         if answer and not record.edited and not message.synthetic and answer not in message.text:
             return "the call's result holds another answer than the one that was given"
         return ""
+
+    def edited(self, record: ViewRecord) -> None:
+        """A call that a crash left open has the result that an edit of the view gave it: no answer is awaited."""
+        for _, message in record.inserted:
+            if message.role == "tool":
+                self._answers.pop((record.path, message.call_id), None)
+                self._handed.discard((record.path, message.call_id))
 
     def end(self, record: SubagentRecord) -> str:
         """The end of a sub-agent's call needs its start, and an answer that was said; to be asked before the record is

@@ -29,6 +29,7 @@ from handrail.sessions.records import (
     SubagentRecord,
     ToolResultRecord,
     Unknown,
+    ViewRecord,
     asked_by,
 )
 from handrail.sessions.tails import footer_begins, was_footer
@@ -196,6 +197,8 @@ class _Again:
             kind = type(record)
         if kind is ToolResultRecord:
             self._result(line, record)  # type: ignore[arg-type]  # its type was looked at
+        elif kind is ViewRecord:
+            self._fitting.edited(record)  # type: ignore[arg-type]  # the same
         elif kind is SubagentRecord and record.event == "end":  # type: ignore[union-attr]  # the same
             self._end(line, record)  # type: ignore[arg-type]  # the same
         found = self._boundaries.take(line, offset, record)

@@ -221,13 +221,25 @@ class _Track:
     def edit(self, record: ViewRecord, empty: History) -> None:
         """What a `view` record says; the view is built anew on `empty`."""
         self.settle()
-        self._history = empty.extend(_edited(self.history, record))
+        self._history = _appended(self.history, record) or empty.extend(_edited(self.history, record))
         self.removed |= frozenset(record.removed) - {message.id for _, message in record.inserted}
         self.rejected -= self.removed
         last = self._history[-1] if len(self._history) else None
         if last is not None and last.role == "assistant" and (calls := last.tool_calls):
             # An edit beside an answer whose calls are still being answered.
             self._open(calls)
+
+
+def _appended(history: History, record: ViewRecord) -> History | None:
+    # What only goes on at the end needs no look at the rest.
+    if record.removed or record.replaced or not record.inserted:
+        return None
+    last = history[-1].id if len(history) else ""
+    for previous, message in record.inserted:
+        if not last or previous != last:
+            return None
+        last = message.id
+    return history.extend([message for _, message in record.inserted])
 
 
 def _edited(history: Iterable[Message], record: ViewRecord) -> Iterator[Message]:

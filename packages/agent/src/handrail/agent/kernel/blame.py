@@ -6,7 +6,10 @@ from types import CodeType, FrameType, TracebackType
 from handrail.agent.kernel.middlewares import HOOKS, Middleware, defines, layer_name
 
 _INSIDE = frozenset(
-    [f"handrail.agent.{room}" for room in ("asking", "calling", "crossing", "graphs", "kernel.lowering", "loop")]
+    [
+        f"handrail.agent.{room}"
+        for room in ("asking", "calling", "crossing", "editing", "graphs", "kernel.lowering", "loop", "turns")
+    ]
 )
 
 

@@ -36,12 +36,12 @@ def compose_hook(
     hook: str,
     terminal: Call[RequestT, ResponseT],
     *,
-    without: int = -1,
+    without: frozenset[int] = frozenset(),
     heard: Callable[[Call[RequestT, ResponseT]], Call[RequestT, ResponseT]] | None = None,
 ) -> Call[RequestT, ResponseT]:
     """The chain of one hook: of each middleware that defines it, showing each its own private state and no other's.
     The layer at the place `without` is left out; `heard` is put around what each layer calls on to."""
-    layers = [(place, layer) for place, layer in enumerate(middleware) if defines(layer, hook) and place != without]
+    layers = [(place, layer) for place, layer in enumerate(middleware) if defines(layer, hook) and place not in without]
     stateful = [place for place, layer in layers if defines(layer, "init_state")]
     call = terminal
     for place, layer in reversed(layers):

@@ -89,8 +89,10 @@ def fold(state: PrivateState, calls: Mapping[str, CallState]) -> None:
             else:
                 state.pop(key, None)
     for own in calls.values():
+        taken = own.changed()
         for key, value in own.added:
-            state.add(key, value)
+            if key not in taken:
+                state.add(key, value)
 
 
 class _NoState(PrivateState):

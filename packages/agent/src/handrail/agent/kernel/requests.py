@@ -1,7 +1,7 @@
 """What the five chains carry: one request and one response a chain, all of them frozen values."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from handrail.agent.tools import Tool
 
 Status: TypeAlias = Literal["completed", "handed_over", "failed", "interrupted"]
+STATUSES: tuple[str, ...] = get_args(Status)
 Purpose: TypeAlias = Literal["answer", "summary", "selection", "moderation"]
 
 

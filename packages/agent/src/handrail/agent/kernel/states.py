@@ -149,7 +149,7 @@ class State(Mapping[str, Any]):
         value = self._turn.scope.channels.value(known[name])
         if value is _ABSENT:
             raise KeyError(name)
-        return copy.deepcopy(value) if isinstance(value, list | dict | set) else value
+        return value if type(value) in _IMMUTABLE else copy.deepcopy(value)
 
     def __contains__(self, name: object) -> bool:
         known = self._turn.bound.channels.get(name) if isinstance(name, str) else None
@@ -171,6 +171,9 @@ class State(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"State({', '.join(self)})"
+
+
+_IMMUTABLE = frozenset({str, int, float, bool, bytes, type(None)})
 
 
 class _Absent:
@@ -211,7 +214,8 @@ class Channels:
 
     def put(self, channel: Declared, value: Any, owner: str) -> Any:
         """Puts a value in the place of what stands, and gives it as the channel's type has it. Raises `StateError`."""
-        checked = self._values[channel.name] = checked_value(channel, value, owner)
+        # A copy, so that whoever wrote it cannot change it afterwards.
+        checked = self._values[channel.name] = copy.deepcopy(checked_value(channel, value, owner))
         return checked
 
     def copied(self) -> "Channels":
