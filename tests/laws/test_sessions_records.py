@@ -46,7 +46,7 @@ edges = {
     "step": st.integers(0, 99),
 }
 unknown = st.dictionaries(text, st.none() | st.booleans() | st.integers() | text, max_size=3).map(
-    lambda fields: Unknown("audit", json.dumps({"kind": "audit"} | fields | {"kind": "audit"}).encode())
+    lambda fields: Unknown("decision", json.dumps({"kind": "decision"} | fields | {"kind": "decision"}).encode())
 )
 records: st.SearchStrategy[AnyRecord] = st.one_of(
     st.builds(AgentRecord, name=text, tools=st.lists(text, max_size=2).map(tuple)),

@@ -311,10 +311,12 @@ def chain(path: Path, header: bytes, lines: list[bytes]) -> Path:
 def test_records_of_unknown_kinds_are_counted_and_told(tmp_path: Path) -> None:
     desk(tmp_path / "s")
     with Journal.open(tmp_path / "s") as journal:
-        journal.append(Unknown("audit", b'{"kind":"audit","n":1}'), Unknown("audit", b'{"kind":"audit","n":2}'))
+        journal.append(
+            Unknown("decision", b'{"kind":"decision","n":1}'), Unknown("decision", b'{"kind":"decision","n":2}')
+        )
     verdict = verify(tmp_path / "s")
-    assert (verdict.state, verdict.unknown) == ("intact", {"audit": 2})
-    assert "kinds that are not known here: audit 2" in str(verdict)
+    assert (verdict.state, verdict.unknown) == ("intact", {"decision": 2})
+    assert "kinds that are not known here: decision 2" in str(verdict)
 
 
 def test_one_changed_byte_of_the_footer_is_told_whichever_it_is(tmp_path: Path) -> None:

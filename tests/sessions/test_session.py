@@ -200,10 +200,12 @@ def test_another_run_goes_on_after_a_refused_record_from_what_the_file_holds(pat
     assert [message.text for message in session.log[-2:]] == ["You were.", "after"]
 
 
-@pytest.mark.parametrize("line", [b'{"kind":"audit","n":NaN,"big":%b}' % (b"9" * 5000), b'{"n":1, "kind":"audit"}'])
+@pytest.mark.parametrize(
+    "line", [b'{"kind":"decision","n":NaN,"big":%b}' % (b"9" * 5000), b'{"n":1, "kind":"decision"}']
+)
 def test_lines_of_any_json_are_gone_on_from_as_they_are(path: Path, tmp_path: Path, line: bytes) -> None:
     with Journal.open(path) as journal:
-        journal.append(Unknown("audit", line))
+        journal.append(Unknown("decision", line))
     Session.continue_from(export(path, tmp_path / "sealed.jsonl"), tmp_path / "next.jsonl").close()
     assert (tmp_path / "next.jsonl").read_bytes().splitlines()[-1].endswith(line[1:])
     assert verify(tmp_path / "next.jsonl").state == "intact"

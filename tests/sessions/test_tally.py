@@ -27,11 +27,18 @@ def test_records_are_counted_by_kind_and_by_what_they_say() -> None:
             ToolCallRecord(path="a", call_id="c1", name="look"),
             ToolResultRecord(path="a", message=tool_result("c1", "no", is_error=True)),
             HandoffRecord(path="a", source="a", target="b", target_path="b"),
-            Unknown("audit", b"{}"),
+            Unknown("decision", b"{}"),
             Footer(counts={}, head=""),
         ]
     )
-    assert tally.counts == {"message": 1, "model_call": 2, "tool_call": 1, "tool_result": 1, "handoff": 1, "audit": 1}
+    assert tally.counts == {
+        "message": 1,
+        "model_call": 2,
+        "tool_call": 1,
+        "tool_result": 1,
+        "handoff": 1,
+        "decision": 1,
+    }
     assert tally.messages == 2
     assert tally.roles == {"user": 1, "tool": 1}
     assert tally.usage == Usage(8, 4, requests=2)

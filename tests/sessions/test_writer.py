@@ -277,14 +277,14 @@ def test_what_is_no_regular_file_is_not_written_to(tmp_path: Path, place: str) -
 
 
 def test_a_record_of_another_session_is_chained_anew(path: Path, tmp_path: Path) -> None:
-    line = b'{"prev":"%b","batch":-4,"kind":"audit","n":1.0}' % (b"a" * 64)
+    line = b'{"prev":"%b","batch":-4,"kind":"decision","n":1.0}' % (b"a" * 64)
     with Journal.open(path) as journal:
         journal.append(said("one"))
     with Journal.open(tmp_path / "copy.jsonl") as journal:
         journal.append(*[record for record in read(path).records() if not isinstance(record, Header)])
-        journal.append(Unknown("audit", line))
-    assert verify(tmp_path / "copy.jsonl").counts == {"header": 1, "message": 1, "audit": 1}
-    assert b'"kind":"audit","n":1.0}' in (tmp_path / "copy.jsonl").read_bytes()
+        journal.append(Unknown("decision", line))
+    assert verify(tmp_path / "copy.jsonl").counts == {"header": 1, "message": 1, "decision": 1}
+    assert b'"kind":"decision","n":1.0}' in (tmp_path / "copy.jsonl").read_bytes()
 
 
 WRITER = """

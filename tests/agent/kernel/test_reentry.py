@@ -436,3 +436,14 @@ async def test_what_is_said_where_there_was_no_answer_does_not_cross_either(tmp_
     result = await agent.run("go", session=path)
     assert texts(result.handoffs[0].seed) == ["go"]
     assert verify(path).state == "intact"
+
+
+async def test_what_is_said_of_an_answer_is_as_sensitive_as_the_answer() -> None:
+    class Again(Middleware):
+        async def around_turn(self, request: Any, call_next: Any) -> Any:
+            result = await call_next(request)
+            return await call_next(request.again(result, f"Do not say {result.output!r}.", keep_attempts=True))
+
+    model = ScriptedModel(assistant("code 7741", sensitivity="secret"), "ok")
+    result = await Agent("X", model=model, middleware=[Again()]).run("go")
+    assert [message.sensitivity for message in result.messages] == [None, "secret", "secret", None]

@@ -1,12 +1,13 @@
 """What a layer does wrong is told by its name: what it returned, what it raised, and a cancel it kept to itself."""
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
 
 from agent.desks import failure, hear, pause, tasks
-from handrail.agent import Agent, FunctionModel, InvalidAnswer, ModelUnavailable, ScriptedModel, handoff
+from handrail.agent import Agent, FunctionModel, InvalidAnswer, ModelUnavailable, ScriptedModel, handoff, tool
 from handrail.agent.errors import CancelSwallowed
 from handrail.agent.kernel import (
     HandoffResponse,
@@ -220,3 +221,27 @@ def test_a_hook_that_nobody_calls_is_refused_when_the_agent_is_made(name: str) -
     layer = type("Layer", (Middleware,), {name: passing})()
     with pytest.raises(Exception, match=f"Layer defines {name}, which is no hook"):
         Agent("A", model=ScriptedModel(), middleware=[layer])
+
+
+async def test_after_a_cancel_that_a_layer_kept_to_itself_no_tool_begins() -> None:
+    begun, ran = asyncio.Event(), []
+
+    class Keeps(Middleware):
+        async def around_chat(self, request: Any, call_next: Any) -> Any:
+            with contextlib.suppress(asyncio.CancelledError):
+                begun.set()
+                await asyncio.Event().wait()
+            return await call_next(request)
+
+    @tool
+    async def pay() -> str:
+        ran.append(1)
+        return "paid"
+
+    agent = Agent("X", model=ScriptedModel(call("pay")), tools=[pay], middleware=[Keeps()])
+    run = asyncio.ensure_future(agent.run("go"))
+    await begun.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert ran == []

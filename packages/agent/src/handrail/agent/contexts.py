@@ -63,6 +63,14 @@ class RunContext(Generic[DepsT]):
         if self.turn.emit is not None:
             self.turn.tell_from_anywhere(Told, name, data, self.call_id)
 
+    def note(self, name: str, **data: object) -> None:
+        """The same, and written into the session where there is one: for what has to be known later, such as a refusal.
+
+        Raises `StateError` for data that JSON cannot carry.
+        """
+        self.tell(name, **data)
+        self.turn.note(name, data, self.call_id)
+
     def handoff(self, target: Any, *, reason: str = "", input: Any = None) -> None:
         """A handoff by code, to an agent or its name: it takes effect after the calls of this response.
 

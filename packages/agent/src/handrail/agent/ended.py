@@ -26,6 +26,9 @@ class EndedTurn:
         self.scope = scope
         self.emit = None
 
+    def note(self, name: str, data: Any, call_id: str) -> None:
+        """Nothing is written any more."""
+
     def look(self, place: int) -> State:
         """The state as it stood at the end."""
         return State(self, place)

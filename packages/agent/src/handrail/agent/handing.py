@@ -131,7 +131,10 @@ async def is_enabled(turn: "Turn", edge: Handoff) -> bool:
     try:
         answer = enabled(turn.context)
         return bool(await answer if inspect.isawaitable(answer) else answer)
-    except Exception:  # noqa: BLE001  # gates fail closed
+    except Exception as error:  # noqa: BLE001  # gates fail closed
+        turn.context.note(
+            "gate_failed", gate=f"enabled of the handoff {edge.name or 'transfer'}", error=type(error).__name__
+        )
         return False
 
 

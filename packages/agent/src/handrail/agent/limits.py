@@ -76,6 +76,10 @@ NOTHING = Spent()
 NO_COST = Decimal()
 
 
+IDLE = 1000
+"""How often a turn may go round without a model call where no `max_steps` bounds it."""
+
+
 class Budget:
     """What was used under some limits. A budget within another counts in both, and either may refuse.
 
@@ -166,6 +170,13 @@ class Budget:
         if self.outer is not None:
             for budget in self.outer._chain():
                 budget.steps += 1
+
+    def check_idle(self, passes: int) -> None:
+        """Whether a turn may go round once more without a model call. Raises `LimitExceeded`."""
+        for budget in self._chain():
+            limit = budget.limits.max_steps
+            if passes > (IDLE if limit is None else limit):
+                raise LimitExceeded("max_steps", IDLE if limit is None else limit, budget=budget)
 
     def take_tool_calls(self, wanted: int) -> "tuple[int, LimitExceeded | None]":
         """Counts as many of the wanted tool calls as may run, and says what refuses the others."""

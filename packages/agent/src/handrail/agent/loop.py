@@ -199,7 +199,9 @@ class Turn(TurnState):
                 else:
                     jump = await stepped(self)
                     if not self.asked and jump != "end":
-                        self.budget.take_step()  # no circle of jumps is endless
+                        self.count_idle()
+            if self.task is not None and self.task.cancelling() > self.cancels:
+                self.refuse_swallowed_cancel()  # before what was asked for begins
             calls = self._calls_to_answer(jump)
             outcome = await answer_calls(self, calls) if calls or self.requested else GOES_ON
             if emit is not None and begun:

@@ -5,6 +5,8 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from handrail.agent.accepting import Acceptance
 from handrail.agent.asking import fitted
 from handrail.agent.contexts import RunContext
@@ -17,7 +19,7 @@ from handrail.agent.kernel.jumps import Target
 from handrail.agent.kernel.middlewares import layer_name
 from handrail.agent.kernel.privates import PrivateState
 from handrail.agent.kernel.requests import TurnResult, Verdict
-from handrail.agent.kernel.states import State
+from handrail.agent.kernel.states import State, as_json
 from handrail.agent.limits import Budget
 from handrail.agent.models import ToolSpec
 from handrail.agent.repeats import Repeats
@@ -25,7 +27,7 @@ from handrail.agent.stating import NO_CONTEXTS, Contexts, first_state
 from handrail.filters import History, Message, ToolCall, View
 from handrail.filters.messages import Messages, is_empty
 from handrail.filters.sensitivity import Tier, highest
-from handrail.sessions import MessageRecord, TurnRecord, Usage
+from handrail.sessions import AuditRecord, MessageRecord, TurnRecord, Usage
 
 if TYPE_CHECKING:
     from handrail.agent.graphs import Bound
@@ -76,6 +78,7 @@ class TurnState:
         "finished",
         "highest",
         "history",
+        "idle",
         "instructions",
         "jump",
         "labelled",
@@ -145,7 +148,7 @@ class TurnState:
         self.highest: Tier | None = None
         self.labelled = 0
         self.usage = Usage()
-        self.tries = 0
+        self.tries = self.idle = 0
         self.arrived: Usage | None = None
         self.asking: frozenset[int] = frozenset()
         self.calls: list[ToolCall] = []
@@ -227,6 +230,12 @@ class TurnState:
         self.run.steps += 1
         self.asked = True
 
+    def count_idle(self) -> None:
+        """A jump went past the model. It is no step, but no circle of jumps is endless either: as many as steps may be
+        taken. Raises `LimitExceeded`."""
+        self.idle += 1
+        self.budget.check_idle(self.idle)
+
     def refuse_swallowed_cancel(self) -> None:
         """A cancel that a layer or tool kept to itself still ends the run. Raises `CancelSwallowed`."""
         if self.task is not None and self.task.cancelling() > self.cancels:
@@ -304,6 +313,15 @@ class TurnState:
     def first_state(self, place: int) -> PrivateState:
         """The private state of a layer at the start of a turn, or as the session left it."""
         return first_state(self, place)
+
+    def note(self, name: str, data: Mapping[str, object], call_id: str) -> None:
+        """Writes something of a layer's or a tool's own into the record."""
+        if self.run.log.on:
+            text = as_json(dict(data), name, "data")
+            record = AuditRecord(
+                path=self.path, name=name, call_id=call_id, at=self.run.clock(), data=msgspec.Raw(text)
+            )
+            self.run.log.stage(record)
 
     def tell_from_anywhere(self, event: Any, *about: Any) -> None:
         """The same, from the thread of a sync tool too: who listens is told on the loop."""

@@ -22,6 +22,7 @@ from handrail.sessions.interchange import Exported, Transcript, export_to, impor
 from handrail.sessions.reader import Reading, read
 from handrail.sessions.records import (
     AgentRecord,
+    AuditRecord,
     BudgetRecord,
     Footer,
     HandoffRecord,
@@ -49,6 +50,7 @@ from handrail.sessions.writer import Journal
 
 __all__ = [
     "AgentRecord",
+    "AuditRecord",
     "Boundary",
     "BudgetRecord",
     "DamagedSession",

@@ -19,6 +19,7 @@ from handrail.sessions.reader import Reading
 from handrail.sessions.records import (
     AgentRecord,
     AnyRecord,
+    AuditRecord,
     BudgetRecord,
     HandoffRecord,
     MessageRecord,
@@ -43,7 +44,7 @@ Kind: TypeAlias = Literal["handoff", "subagent", "return"]
 
 
 # What concerns no view; most lines of a run's journal are one of these.
-_QUIET = frozenset({ModelCallRecord, ToolCallRecord, TurnRecord, AgentRecord, StateRecord, BudgetRecord})
+_QUIET = frozenset({ModelCallRecord, ToolCallRecord, TurnRecord, AgentRecord, AuditRecord, StateRecord, BudgetRecord})
 
 
 class Boundary(msgspec.Struct, frozen=True):

@@ -161,6 +161,17 @@ class StateRecord(Record, frozen=True, kw_only=True, tag="state"):
     values: msgspec.Raw = msgspec.Raw(b"{}")
 
 
+class AuditRecord(Record, frozen=True, kw_only=True, tag="audit"):
+    """Something that a layer, a gate or a tool had written down, by its name: a call that was denied, an answer that
+    was blocked, a gate that failed and so said no. `data` is a JSON object."""
+
+    path: str
+    name: str
+    call_id: str = ""
+    at: int = 0
+    data: msgspec.Raw = msgspec.Raw(b"{}")
+
+
 class ModelCallRecord(Record, frozen=True, kw_only=True, tag="model_call"):
     """One model call, an abandoned attempt too: its answer's id, and its cost. `request` is the digest of the messages
     it was sent where a hook changed them; empty where they were the view as it stood."""
@@ -300,6 +311,7 @@ Known: TypeAlias = (
     | TurnRecord
     | ViewRecord
     | StateRecord
+    | AuditRecord
     | ModelCallRecord
     | ToolCallRecord
     | ToolResultRecord

@@ -55,7 +55,9 @@ class TurnRequest(Request, frozen=True, kw_only=True):
         """
         if result.status != "completed":
             raise InvalidAnswer(f"a turn that ended as {result.status!r} must pass through; it cannot be entered again")
-        said = user(feedback) if isinstance(feedback, str) else feedback
+        # What is said of an answer may quote it, so it is as sensitive.
+        label = result.message.sensitivity if result.message is not None else None
+        said = user(feedback, sensitivity=label) if isinstance(feedback, str) else feedback
         keep = self.keep_attempts if keep_attempts is None else keep_attempts
         return self.replace(messages=(*result.messages, said), load_history=False, resume=False, keep_attempts=keep)
 
