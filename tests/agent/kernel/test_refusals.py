@@ -114,7 +114,7 @@ async def test_a_turn_cannot_say_that_it_handed_over_when_it_did_not_or_the_othe
 @pytest.mark.parametrize(
     ("chain", "response", "found"),
     [
-        ("chat", ChatResponse(user("words")), "message is not an assistant's"),
+        ("chat", ChatResponse(user("words")), "not an assistant's message"),
         ("handoff", HandoffResponse("words"), "a seed that is not messages"),  # type: ignore[arg-type]  # what is tested
     ],
 )

@@ -12,7 +12,7 @@ from handrail.agent.errors import NOTHING_SPENT, BuildError, InvalidAnswer, Mode
 from handrail.agent.events import MessageDone
 from handrail.agent.handing import is_enabled
 from handrail.agent.handoffs import Handoff
-from handrail.agent.kernel.blame import wrong_return
+from handrail.agent.kernel.blame import within, wrong_return
 from handrail.agent.kernel.middlewares import Middleware, layer_name
 from handrail.agent.kernel.requests import ChatRequest, Purpose
 from handrail.agent.models import DEFAULT_SETTINGS, ChatResponse, Model, Settings, ToolSpec
@@ -224,7 +224,10 @@ async def ask_aside(
 def _check_chain(bound: "Bound", response: object) -> None:
     if type(response) is not ChatResponse:
         raise InvalidAnswer(wrong_return(bound.layers, bound.name, "around_chat", response, "ChatResponse"))
-    check_response(response, None)
+    message = response.message
+    if type(message) is not Message or message.role != "assistant":
+        found = f"{type(message).__name__}, not an assistant's message"
+        raise InvalidAnswer(within(bound.layers, bound.name, "around_chat", f"a ChatResponse with {found}"))
 
 
 def fitted(turn: "TurnState", message: Message) -> Message:

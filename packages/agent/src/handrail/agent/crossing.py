@@ -182,7 +182,7 @@ def _resealed(boundary: Boundary, seed: Messages) -> tuple[Messages, str | None]
     if sealed is not None and seed is sealed:
         return seed, None
     if not isinstance(seed, tuple | list | History) or not all([type(message) is Message for message in seed]):
-        raise InvalidAnswer("the handoff chain gave a seed that is not messages")
+        raise InvalidAnswer(f"a hook around a handoff of {boundary.source} gave a seed that is not messages")
     named = [message if message.id else made_by(0, place, message) for place, message in enumerate(seed)]
     if (problem := unsound(boundary.edge.messages, named, boundary.edge.view)) is not None:
         raise FilterFailed("of a hook around the handoff", problem)

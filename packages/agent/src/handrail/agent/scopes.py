@@ -101,8 +101,8 @@ class UnheldIds(IdSource):
         return made
 
     def branch(self, name: str) -> IdSource:
-        """The source's own branch: its prefix is new."""
-        return self._source.branch(name)
+        """The source's own branch, as careful: a source that is given again branches as it did before."""
+        return UnheldIds(self._source.branch(name), self._views)
 
 
 def _forwarded(emit: Emit | None, forward: Forward) -> Emit | None:

@@ -77,7 +77,8 @@ def fold_calls(turn: "TurnState", calls: Sequence[ToolCall], contexts: Contexts)
         fold(turn.context.private_state(place), mine)
     writes, turn.writes = turn.writes, {}
     if writes:
-        names = {call.id: call.name for call in calls}
+        around = ", or a layer around it" if turn.bound.around_tool else ""
+        names = {call.id: f"{call.name}{around}" for call in calls}
         ordered = {call.id: writes[call.id] for call in calls if call.id in writes}
         _write(turn, folded(ordered, turn.bound.channels, names))
 

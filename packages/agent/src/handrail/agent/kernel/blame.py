@@ -44,8 +44,13 @@ def _which(named: Mapping[str, Middleware], frame: FrameType) -> str:
 def wrong_return(layers: Sequence[Middleware], agent: str, hook: str, found: object, wanted: str) -> str:
     """What is wrong where a chain gave something else than its response, naming the layer that gave it: the outermost,
     or where that only passes on what it was given, one further in."""
+    return within(layers, agent, hook, f"{type(found).__name__}, not a {wanted}")
+
+
+def within(layers: Sequence[Middleware], agent: str, hook: str, what: str) -> str:
+    """What a chain gave, naming the layer as `wrong_return` does."""
     names = [layer_name(layer) for layer in layers if defines(layer, hook)]
     if not names:
-        return f"the {hook.removeprefix('around_')} chain of {agent} gave {type(found).__name__}, not a {wanted}"
-    within = f"; what is inside it ({', '.join(names[1:])}) may have given it that" if names[1:] else ""
-    return f"{names[0]}.{hook} of {agent} returned {type(found).__name__}, not a {wanted}{within}"
+        return f"the {hook.removeprefix('around_')} chain of {agent} gave {what}"
+    inside = f"; what is inside it ({', '.join(names[1:])}) may have given it that" if names[1:] else ""
+    return f"{names[0]}.{hook} of {agent} returned {what}{inside}"
