@@ -54,9 +54,7 @@ async def answer_calls(turn: "Turn", calls: Sequence[ToolCall]) -> Upshot:
         turn.contexts = NO_CONTEXTS
         granted, refusal = turn.budget.take_tool_calls(len(ordinary)) if ordinary else (0, None)
         if granted == 1:
-            call = ordinary[0]
-            context = turn.context.for_call(call.id) if turn.bound.around_tool else turn.context
-            await _answer(turn, call, ids, results, context)
+            await _answer_one(turn, ordinary[0], ids, results)
             if turn.writes:
                 fold_calls(turn, ordinary[:1], NO_CONTEXTS)
         elif granted:
@@ -243,6 +241,18 @@ def _groups(turn: "Turn", calls: Sequence[ToolCall]) -> Iterator[list[ToolCall]]
             group.append(call)
     if group:
         yield group
+
+
+async def _answer_one(turn: "Turn", call: ToolCall, ids: Mapping[str, str], results: dict[str, Message]) -> None:
+    # A call that is alone needs no context of its own: for as long as it lasts, the turn's is.
+    context = turn.context
+    if not turn.bound.around_tool:
+        return await _answer(turn, call, ids, results, context)
+    context.call_id, context.attempt, context.ran = call.id, 1, False
+    try:
+        await _answer(turn, call, ids, results, context)
+    finally:
+        context.call_id = ""
 
 
 async def _answer(

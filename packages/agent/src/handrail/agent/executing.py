@@ -141,7 +141,7 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
     except (CannotRun, InvalidArguments, ValueError, RecursionError) as error:
         return why_not(arguments.text, error).response
     run = request.run
-    if run is not turn.context:
+    if run.call_id:
         # A layer may call on again: that is another try, and counts like any other.
         if run.ran:
             if (refused := _once_more(turn, tool)) is not None:

@@ -63,8 +63,11 @@ def _own_link(
     def call(request: RequestT) -> Awaitable[ResponseT]:
         # As `with_state`, without a call of its own: this is on the way of every step.
         own = request.__copy__()  # type: ignore[attr-defined]  # every Struct has it
-        states = request.run.states
-        _set(own, "state", states[place] if place in states else request.run.private_state(place))
+        run = request.run
+        try:
+            _set(own, "state", run.states[place])
+        except KeyError:
+            _set(own, "state", run.private_state(place))
         return around(own, call_next)
 
     return call
