@@ -59,6 +59,12 @@ def test_empty_messages_go_but_empty_results_and_system_messages_stay() -> None:
     assert repair(history).messages == (system(""), assistant(STOCK_A), tool_result(STOCK_A, ""))
 
 
+def test_a_system_message_of_which_nothing_is_left_goes_too() -> None:
+    repaired = repair((system(STOCK_A, id="m1"), user("A?")))
+    assert repaired.messages == (user("A?"),)
+    assert [(change.what, change.id) for change in repaired.changes] == [("dropped", "m1")]
+
+
 def test_a_displaced_result_moves_to_its_call() -> None:
     late = tool_result(STOCK_A, "4 left", id="late")
     repaired = repair((assistant(STOCK_A), user("Hurry."), late))

@@ -119,6 +119,14 @@ def test_an_empty_message_is_judged_by_its_own_label() -> None:
     assert by_sensitivity()(history) == (assistant("Look.", id="m1"),)
 
 
+def test_a_message_that_the_laws_left_empty_is_gone_the_first_time_it_crosses() -> None:
+    call_in_system = ToolCall("c1", "track", "{}", sensitivity="public")
+    gate = seal(by_sensitivity("public"))
+    crossed = gate((Message("system", (call_in_system,), "m1"), user("Hello.", id="m2", sensitivity="public")))
+    assert ids(crossed) == ["m2"]
+    assert gate(crossed) == crossed
+
+
 @pytest.mark.parametrize("wrong", [{"max_tier": "top"}, {"on_drop": "hide"}, {"unlabelled": ""}, {"detect": [3]}])
 def test_a_wrong_setting_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidFilter):

@@ -170,7 +170,7 @@ class _Mending:
         results = self.results.get(place, [])
         answered = {result.call_id or "" for result in results}
         fit, cut = _fit(message, answered, self.open_calls)
-        if message.role != "system" and is_empty(fit):
+        if is_empty(fit) and (cut or message.role != "system"):
             self.changed("dropped", place, message, f"{'; '.join(cut)} (P2)" if cut else "it is empty (P3)")
             return
         if cut:
