@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,11 +17,13 @@ from handrail.sessions.formats.openai_chat import decode_message, encode_message
 from handrail.sessions.records import (
     AgentRecord,
     AnyRecord,
+    AuditRecord,
     BudgetRecord,
     HandoffRecord,
     MessageRecord,
     ModelCallRecord,
     Spent,
+    StateRecord,
     SubagentRecord,
     ToolCallRecord,
     ToolResultRecord,
@@ -48,6 +51,9 @@ edges = {
 unknown = st.dictionaries(text, st.none() | st.booleans() | st.integers() | text, max_size=3).map(
     lambda fields: Unknown("decision", json.dumps({"kind": "decision"} | fields | {"kind": "decision"}).encode())
 )
+values = st.dictionaries(text, st.none() | st.booleans() | st.integers() | text, max_size=3).map(
+    lambda given: msgspec.Raw(json.dumps(given).encode())
+)
 records: st.SearchStrategy[AnyRecord] = st.one_of(
     st.builds(AgentRecord, name=text, tools=st.lists(text, max_size=2).map(tuple)),
     st.builds(MessageRecord, path=text, message=messages, aside=st.booleans()),
@@ -57,6 +63,8 @@ records: st.SearchStrategy[AnyRecord] = st.one_of(
     st.builds(ModelCallRecord, path=text, step=st.integers(0, 99), usage=usages, error=st.none() | text),
     st.builds(ViewRecord, path=text, removed=st.lists(text, max_size=2).map(tuple), reason=text),
     st.builds(BudgetRecord, path=text, run=text, spent=spent),
+    st.builds(StateRecord, path=text, layer=text, scope=st.sampled_from(["turn", "session"]), values=values),
+    st.builds(AuditRecord, path=text, name=text, call_id=text, at=st.integers(0, 10**13), data=values),
     st.builds(HandoffRecord, **edges),
     st.builds(SubagentRecord, event=st.sampled_from(["start", "end"]), part=st.integers(0, 3), answer=text, **edges),
     unknown,
