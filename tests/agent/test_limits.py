@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from agent.desks import answers, failure, hear, requests, roles, unlawful
-from handrail.agent import Agent, BuildError, LimitExceeded, Limits, ScriptedModel, handoff
+from handrail.agent import Agent, BuildError, LimitExceeded, Limits, RunContext, ScriptedModel, handoff, tool
 from handrail.agent.events import LimitReached
+from handrail.agent.kernel import after_model
 from handrail.agent.limits import Budget
 from handrail.agent.models import ChatResponse
 from handrail.filters import ToolCall, assistant, breaches, call, full, user
@@ -228,3 +229,23 @@ async def test_a_child_that_was_ended_by_its_limit_did_not_complete() -> None:
     boss = Agent("Boss", model=ScriptedModel(call("child", call_id="t1", input="x"), "done"), tools=[child.to_tool()])
     result = await boss.run("go")
     assert answers(result.messages) == [("t1", "The agent Child did not complete: failed.")]
+
+
+@pytest.mark.parametrize("by", ["a tool", "a hook"])
+async def test_a_handoff_by_code_beside_calls_over_the_limit_does_not_happen_where_the_turn_ends(by: str) -> None:
+    @tool
+    async def route(context: RunContext[Any]) -> str:
+        """Hands over, where a hook does not."""
+        if by == "a tool":
+            context.handoff("B")
+        return "routed"
+
+    async def after(state: Any, run: RunContext[Any]) -> None:
+        if by == "a hook":
+            run.handoff("B")
+
+    b = Agent("B", model=ScriptedModel())
+    model = ScriptedModel([call("route", call_id="c1"), call("route", call_id="c2")])
+    a = Agent("A", model=model, tools=[route], handoffs=[handoff(b)], middleware=[after_model(after)])
+    result = await a.run("go", limits=Limits(max_tool_calls=1, on_max_tool_calls="end"))
+    assert (result.status, result.agent, result.handoffs, breaches(result.messages)) == ("failed", "A", (), [])

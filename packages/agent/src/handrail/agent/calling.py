@@ -131,7 +131,7 @@ def _refused(
         turn.tell(LimitReached, limit.limit, limit.value)
     if how == "tell":
         return GOES_ON
-    turn.finish_reason, turn.requested = limit.limit, None
+    turn.finish_reason, turn.requested, turn.wanted = limit.limit, None, {}
     return STOPPED
 
 
