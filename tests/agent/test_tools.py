@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import json
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Literal, Optional
@@ -116,6 +117,29 @@ async def test_arguments_that_do_not_fit_are_an_error_for_the_model_that_says_wh
     assert len(result.text) < 1000
 
 
+@pytest.mark.parametrize("by_schema", [False, True])
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        ('{"n": "hunter2"}', "n"),
+        ('{"n": 1, "m": "hunter2"}', "m"),
+        ('{"n": 1, "m": hunter2}', "at character 15 of 22"),
+        ('{"n": "hunter2', "at character 7 of 14"),
+        ('["hunter2"]', "not a JSON object"),
+    ],
+)
+async def test_arguments_that_cannot_be_taken_are_not_told_again_but_for_where_they_are_wrong(
+    arguments: str, found: str, by_schema: bool
+) -> None:
+    async def it(n: int) -> int:
+        raise AssertionError("it must not run")
+
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": False}
+    result = await once(Tool.from_json_schema("it", "", schema, it) if by_schema else it, arguments)
+    assert result.is_error
+    assert (found in result.text, "hunter2" in result.text) == (True, False)
+
+
 @pytest.mark.parametrize("arguments", ["", " ", "\n", "{}", " { } "])
 async def test_no_arguments_are_an_empty_object(arguments: str) -> None:
     async def it() -> str:
@@ -154,6 +178,31 @@ async def test_a_key_of_half_a_pair_is_an_error_for_the_model() -> None:
     assert result.digest
 
 
+@pytest.mark.parametrize(
+    ("schema", "value", "told"),
+    [
+        ({"type": "integer"}, "hunter2", "it is not of type 'integer'"),
+        ({"enum": [10, 20]}, "hunter2", "it is not one of [10, 20]"),
+        ({"const": 10}, 1, "10 was expected"),
+        ({"pattern": "^a"}, "hunter2", "it does not match '^a'"),
+        ({"items": False}, ["hunter2"], "it has more items than it may"),
+        ({"unevaluatedItems": False}, ["hunter2"], "it has more items than it may"),
+        ({"allOf": [False]}, "hunter2", "it is not allowed"),
+        (
+            {"anyOf": [{"type": "null"}, {"type": "integer"}]},
+            "hunter2",
+            "it is not valid under any of the given schemas",
+        ),
+    ],
+)
+async def test_a_json_schema_says_what_is_allowed_and_not_what_was_found(schema: Any, value: Any, told: str) -> None:
+    async def it(**given: Any) -> str:
+        raise AssertionError("it must not run")
+
+    made = Tool.from_json_schema("it", "", {"type": "object", "properties": {"n": schema}}, it)
+    assert (await once(made, json.dumps({"n": value}))).text == f"Invalid arguments: $.n: {told}"
+
+
 async def test_a_json_schema_is_checked_with_the_place_of_the_mistake() -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}
 
@@ -163,7 +212,7 @@ async def test_a_json_schema_is_checked_with_the_place_of_the_mistake() -> None:
     made = Tool.from_json_schema("it", "Counts.", schema, it, side_effects="pure")
     assert (await once(made, '{"n": 3, "x": 1}')).text == "{'n': 3, 'x': 1}"
     bad = await once(made, '{"n": 0}')
-    assert (bad.is_error, "$.n: 0 is less than the minimum of 1" in bad.text) == (True, True)
+    assert (bad.is_error, "$.n: it is less than the minimum of 1" in bad.text) == (True, True)
     for text in ("[]", "7", "{"):
         assert (await once(made, text)).is_error
 
@@ -307,7 +356,7 @@ async def test_a_null_that_a_schema_does_not_take_is_that_parameter_left_out() -
     assert (await once(made, '{"a":"x","b":null}')).text == '{"a":"x"}'
     refused = await once(made, '{"a":null}')
     assert refused.is_error
-    assert "$.a: None is not of type 'string'" in refused.text
+    assert "$.a: it is not of type 'string'" in refused.text
 
 
 @pytest.mark.parametrize("reference", ["https://example.org/money.json", "#/$defs/money"])

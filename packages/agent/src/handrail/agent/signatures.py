@@ -3,13 +3,16 @@
 import inspect
 import json
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, NotRequired, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, get_origin, get_type_hints
 
 from handrail.agent.contexts import RunContext
 from handrail.agent.errors import BuildError
 from handrail.agent.strictness import without_nulls
 from handrail.agent.tools import Check, InvalidArguments, Tool, explained
 from handrail.filters.messages import whole
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
 
 def _hints(tool: Tool) -> dict[str, Any]:
@@ -149,11 +152,21 @@ def schema_check(tool: Tool) -> Check:
             arguments = json.loads(without_nulls(text, nulls))
             errors = errors if any(validator.iter_errors(arguments)) else []
         if errors:
-            raise InvalidArguments("; ".join([f"{error.json_path}: {error.message}" for error in errors]))
+            raise InvalidArguments("; ".join([f"{error.json_path}: {_told(error)}" for error in errors]))
         checked: dict[str, Any] = arguments
         return checked
 
     return check
+
+
+def _told(error: "ValidationError") -> str:
+    # What is allowed, and not what was found: that may be a secret, and goes to the model again.
+    found = f"{error.instance!r} "
+    if error.validator in ("items", "unevaluatedItems"):
+        return "it has more items than it may"
+    if not isinstance(error.validator, str):
+        return "it is not allowed"
+    return f"it {error.message.removeprefix(found)}" if error.message.startswith(found) else error.message
 
 
 def _refuse_far(name: str, schema: Mapping[str, Any]) -> None:
