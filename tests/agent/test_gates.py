@@ -1,14 +1,17 @@
-"""A tool that needs approval has a layer that asks, and a layer that keeps tools keeps tools that there are."""
+"""A tool that needs approval has a layer that asks, a layer keeps tools that there are, and a gate that fails says no."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent.desks import answers
-from handrail.agent import Agent, BuildError, ScriptedModel, Tool, tool
+from agent.desks import answers, hear
+from handrail.agent import Agent, BuildError, RunContext, ScriptedModel, Tool, handoff, tool
+from handrail.agent.events import Told
 from handrail.agent.kernel import CallTool, Middleware, ToolRequest, ToolResponse, around_tool
 from handrail.agent.middleware import Approval
 from handrail.filters import call
+from handrail.sessions import AuditRecord, read, verify
 
 
 def paying(needs: Any = True) -> Tool:
@@ -74,3 +77,40 @@ async def test_a_layer_of_ones_own_may_be_the_one_that_asks() -> None:
     model = ScriptedModel(call("pay", call_id="c1", amount=5), "done")
     result = await Agent("X", model=model, tools=[paying()], middleware=[gate]).run("go")
     assert answers(result.messages) == [("c1", "not today")]
+
+
+async def test_a_gate_that_raises_says_no_and_that_is_written_down(tmp_path: Path) -> None:
+    def broken(context: RunContext[Any]) -> bool:
+        raise LookupError("nowhere")
+
+    edge = handoff(Agent("B", model=ScriptedModel()), enabled=broken)
+    model = ScriptedModel(call("transfer_to_b", call_id="h1"), "I stay.")
+    path = tmp_path / "s.jsonl"
+    result = await Agent("A", model=model, handoffs=[edge]).run("go", session=path)
+    assert (result.output, [list(request.tools) for request in model.requests]) == ("I stay.", [[], []])
+    notes = noted(path)
+    assert {(note.name, note.path) for note in notes} == {("gate_failed", "A")}
+    assert b"LookupError" in bytes(notes[0].data)
+    assert b"nowhere" not in bytes(notes[0].data)
+    assert verify(path).state == "intact"
+
+
+async def test_what_is_noted_is_written_down_and_heard_and_what_is_told_is_heard_alone(tmp_path: Path) -> None:
+    @tool
+    def check(context: RunContext[Any]) -> str:
+        """Checks something."""
+        context.tell("looked", at="shelf")
+        context.note("refused", amount=5)
+        return "no"
+
+    model = ScriptedModel(call("check", call_id="c1"), "done")
+    heard = await hear(Agent("X", model=model, tools=[check]), "go", session=tmp_path / "s.jsonl")
+    assert [event.name for event in heard.of(Told)] == ["looked", "refused"]
+    (note,) = noted(tmp_path / "s.jsonl")
+    assert (note.path, note.name, note.call_id, bytes(note.data)) == ("X", "refused", "c1", b'{"amount": 5}')
+    assert note.at > 0
+
+
+def noted(path: Path) -> list[AuditRecord]:
+    """What was noted in a session."""
+    return [record for record in read(path).records() if isinstance(record, AuditRecord)]
