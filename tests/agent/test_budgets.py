@@ -1,5 +1,6 @@
 """A budget counts everything, refuses the call that would go over it, and goes on where a session left it."""
 
+import asyncio
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,22 @@ async def test_under_a_cost_limit_a_model_without_a_price_is_refused_before_its_
     assert result.output == "done"
 
 
+async def test_a_second_model_without_a_price_is_refused_after_a_first_that_has_one() -> None:
+    other = pinging(0, name="our-own")
+    asked = ScriptedModel(costing(call("transfer_to_b", call_id="h1"), 10), name=PRICED)
+    a = Agent("A", model=asked, handoffs=[handoff(Agent("B", model=other), filter=full())])
+    error = await failure(a, "go", limits=Limits(max_cost=1))
+    assert isinstance(error, UnknownPrice)
+    assert (error.model, len(asked.requests), other.requests) == ("our-own", 1, [])
+
+
+def test_a_budget_that_was_used_up_and_more_grants_no_tool_call_and_takes_none_back() -> None:
+    budget = Budget.resumed(Limits(max_tool_calls=2), Spent(tool_calls=5))
+    granted, refusal = budget.take_tool_calls(3)
+    assert (granted, budget.tool_calls) == (0, 5)
+    assert isinstance(refusal, LimitExceeded)
+
+
 def test_a_budget_says_what_was_used_and_what_is_left_of_all_that_bound_it() -> None:
     outer = Budget(Limits(max_steps=9, max_tokens=100))
     inner = Budget(Limits.only(max_steps=3, max_cost=1, max_seconds=5), outer)
@@ -212,6 +229,25 @@ async def test_a_session_has_limits_that_hold_across_its_runs(tmp_path: Path) ->
     error = await failure(agent(0), "three", session=path, session_limits=Limits.only(max_steps=4))
     assert (isinstance(error, LimitExceeded), error.usage.requests) == (True, 0)
     assert (await agent(0).run("four", session=path)).usage.requests == 1
+
+
+async def test_tool_calls_are_bounded_over_the_runs_of_a_session_and_seconds_within_one(tmp_path: Path) -> None:
+    path, limits = tmp_path / "s.jsonl", Limits.only(max_tool_calls=3)
+    assert (await Agent("X", model=pinging(2), tools=[ping]).run("one", session=path, session_limits=limits)).steps == 3
+    error = await failure(Agent("X", model=pinging(2), tools=[ping]), "two", session=path, session_limits=limits)
+    assert isinstance(error, LimitExceeded)
+    assert (error.limit, [text == "pong" for _, text in answers(error.messages)]) == (
+        "max_tool_calls",
+        [True, True, True, False],
+    )
+
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    hanging = Agent("X", model=ScriptedModel(call("hang", call_id="c1")), tools=[hang])
+    error = await failure(hanging, "three", session=path, limits=Limits(max_seconds=0.01))
+    assert isinstance(error, LimitExceeded)
+    assert error.limit == "max_seconds"
 
 
 async def test_the_money_of_a_session_is_counted_from_its_requests_where_no_run_did(tmp_path: Path) -> None:

@@ -355,6 +355,17 @@ async def test_calls_of_one_id_or_none_each_get_a_result_of_their_own() -> None:
     assert breaches(view) == []
 
 
+async def test_several_calls_without_ids_have_one_each_and_what_they_leave_out_has_its_default() -> None:
+    async def weigh(n: int, unit: str = "kg") -> str:
+        return f"{n} {unit}"
+
+    view = await ended([call("weigh", n=1), call("weigh", n=2), call("weigh", n=3, unit="g")], [weigh])
+    told = answers(view)
+    assert [text for _, text in told] == ["1 kg", "2 kg", "3 g"]
+    assert [call_id for call_id, _ in told] == [each.id for each in view[1].tool_calls]
+    assert len({call_id for call_id, _ in told if call_id}) == 3
+
+
 async def test_a_call_id_may_come_back_in_a_later_step() -> None:
     model = ScriptedModel(call("ok", call_id="c1"), call("ok", call_id="c1"), "done")
     result = await Agent("X", model=model, tools=[ok]).run("go")

@@ -1,6 +1,7 @@
 """A limit on seconds really cancels what takes too long, and is told from a cancel and from other timeouts."""
 
 import asyncio
+import contextlib
 import sys
 from typing import Any
 
@@ -163,3 +164,13 @@ async def test_a_hook_that_never_returns_is_named_when_the_time_has_run_out() ->
     assert raised.value.__notes__ == ["the time ran out in hangs.around_chat"]
     with pytest.raises(LimitExceeded):
         await Kernel(ScriptedModel(), middleware=[hangs], limits=Limits(max_seconds=0.02)).chat("go")
+
+
+async def test_work_that_keeps_the_cancel_to_itself_has_reached_the_limit_all_the_same() -> None:
+    async def stubborn() -> str:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return "still here"
+
+    with pytest.raises(LimitExceeded, match="max_seconds"):
+        await Budget(SOON).in_time(stubborn())

@@ -24,7 +24,7 @@ from handrail.agent.errors import ToolFailed
 from handrail.agent.events import Event, Told
 from handrail.agent.kernel import CallTool, Middleware, ToolRequest, ToolResponse
 from handrail.agent.models import ChatResponse
-from handrail.filters import FilterFailed, assistant, call, none
+from handrail.filters import FilterFailed, Text, assistant, call, none
 from handrail.sessions import Session, SubagentRecord, Usage, crossings, read, verify
 
 TASK = "Write a line."
@@ -309,3 +309,11 @@ async def test_labels_go_along_to_the_evaluator_back_to_the_agent_and_to_the_res
         ["secret"],
     ]
     assert (result.output, result.message.sensitivity) == ("Just 4711.", "secret")  # type: ignore[union-attr]
+
+
+async def test_what_a_critique_says_keeps_its_label_on_the_way_back_to_the_agent() -> None:
+    told = assistant(Text('{"score": 0.1, "critique": "He is 4711."}', sensitivity="secret"))
+    agent = writer()
+    await evaluate_and_retry(agent, critic(told, '{"pass": true}'), max_iterations=2, filter=none()).run(TASK)
+    labels = [request.messages[-1].sensitivity for request in requests(agent.model)]  # type: ignore[arg-type]
+    assert labels == [None, "secret"]

@@ -8,7 +8,7 @@ import pytest
 from agent.desks import answers, failure, hear, requests, roles, unlawful
 from handrail.agent import Agent, BuildError, LimitExceeded, Limits, RunContext, ScriptedModel, handoff, tool
 from handrail.agent.events import LimitReached
-from handrail.agent.kernel import after_model
+from handrail.agent.kernel import Middleware, after_model
 from handrail.agent.limits import Budget
 from handrail.agent.models import ChatResponse
 from handrail.filters import ToolCall, assistant, breaches, call, full, user
@@ -88,6 +88,43 @@ async def test_calls_over_the_tool_call_limit_are_answered_but_neither_run_nor_c
     assert [call_id for call_id, _ in answers(error.messages)] == ["c1", "c2", "c3"]
     assert error.messages[-1].is_error
     assert "max_tool_calls=2" in error.messages[-1].text
+
+
+async def test_a_batch_never_goes_over_the_limit_and_the_error_has_the_usage_of_all_responses() -> None:
+    pings: list[int] = []
+    batches = [[call("ping", call_id=f"c{step}{n}") for n in "123"] for step in "12"]
+    model = ScriptedModel(*[ChatResponse(assistant(batch), Usage(10, 1)) for batch in batches])
+    error = await failure(Agent("X", model=model, tools=[named_ping(pings)]), "go", limits=Limits(max_tool_calls=4))
+    assert isinstance(error, LimitExceeded)
+    assert (len(pings), error.usage, roles(error.messages)) == (4, Usage(20, 2, requests=2), "uatttattt")
+    assert breaches(error.messages) == []
+
+
+class Looks(Middleware):
+    """Has every state hook, and does nothing in it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def before_agent(self, state: Any, run: Any) -> None:
+        """Once a turn."""
+
+    async def before_model(self, state: Any, run: Any) -> None:
+        """Once a step."""
+
+    after_agent = before_agent
+    after_model = before_model
+
+
+@pytest.mark.parametrize("layers", [0, 1, 9])
+async def test_layers_eat_no_steps_and_what_the_limit_left_can_be_gone_on_with(layers: int) -> None:
+    looking = [Looks(str(number)) for number in range(layers)]
+    agent = Agent("X", model=pinging(3), tools=[named_ping([])], middleware=looking)
+    error = await failure(agent, "go", limits=Limits(max_steps=2))
+    assert isinstance(error, LimitExceeded)
+    assert (error.usage.requests, roles(error.messages)) == (2, "uatat")
+    again = Agent("X", model=ScriptedModel("done"), tools=[named_ping([])], middleware=looking)
+    assert (await again.run([*error.messages, user("And?")], limits=Limits(max_steps=1))).output == "done"
 
 
 async def test_two_agents_that_only_hand_over_to_each_other_are_stopped_by_the_handoff_limit(tmp_path: Path) -> None:

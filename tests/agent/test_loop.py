@@ -1,12 +1,22 @@
 """The loop asks, says, answers calls, hands over, and stops when the model only talks."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent.desks import answers, failure, ids, requests, roles, texts, unlawful
-from handrail.agent import Agent, FunctionModel, InvalidAnswer, InvalidInput, ModelUnavailable, ScriptedModel
-from handrail.agent.kernel import ChatRequest, Middleware, TurnRequest, TurnResult
+from handrail.agent import (
+    Agent,
+    FunctionModel,
+    InvalidAnswer,
+    InvalidInput,
+    Limits,
+    ModelUnavailable,
+    ScriptedModel,
+    tool,
+)
+from handrail.agent.kernel import ChatRequest, Middleware, TurnRequest, TurnResult, after_model, jump
 from handrail.agent.models import ChatResponse
 from handrail.filters import (
     Message,
@@ -23,6 +33,17 @@ from handrail.filters import (
 
 async def ok() -> str:
     return "ok"
+
+
+def ends_once() -> Middleware:
+    """A layer that ends the first turn before its calls run."""
+    left = [jump("end")]
+
+    async def ends(state: Any, run: Any) -> Any:
+        return left.pop() if left else None
+
+    made: Middleware = after_model(jumps=["end"])(ends)
+    return made
 
 
 class Around(Middleware):
@@ -319,3 +340,25 @@ async def test_a_turn_does_not_complete_with_what_is_no_answer(message: Message)
         error = await failure(Agent("X", model=ScriptedModel("fine"), middleware=[Around(turn=hook)]), "go")
         assert type(error) is InvalidAnswer
         assert (roles(error.messages), breaches(error.messages)) == (left, [])
+
+
+ENDS: dict[str, tuple[dict[str, Any], list[Any], list[Any]]] = {
+    "an answer of a type": ({"output_type": int}, [call("final_answer", value=n) for n in (1, 2)], [1, 2]),
+    "results that are the answer": ({"tools": [tool(return_direct=True)(ok)]}, [call("ok"), "two"], ["ok", "two"]),
+    "a jump to the end": ({"tools": [ok], "middleware": [ends_once()]}, [call("ok"), "two"], ["", "two"]),
+    "a limit": (
+        {"tools": [ok], "limits": Limits(max_tool_calls=0, on_max_tool_calls="end")},
+        [call("ok"), "two"],
+        ["", "two"],
+    ),
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+async def test_nothing_that_ended_an_earlier_turn_ends_a_later_one(how: str, tmp_path: Path) -> None:
+    options, script, outputs = ENDS[how]
+    model = ScriptedModel(*script)
+    agent = Agent("X", model=model, **options)
+    results = [await agent.run(said, session=tmp_path / "s.jsonl") for said in ("one", "two")]
+    assert ([result.output for result in results], len(model.requests)) == (outputs, 2)
+    assert unlawful(requests(model)) == []

@@ -8,6 +8,7 @@ import pytest
 from agent.desks import failure, hear
 from handrail.agent import Agent, FunctionModel, Limits, LoopDetected, ScriptedModel
 from handrail.agent.events import LoopWarning
+from handrail.agent.kernel import ToolResponse
 from handrail.filters import ToolCall, breaches, call
 
 FOUR = Limits(max_repeats=4)
@@ -100,3 +101,27 @@ async def test_a_childs_own_limit_is_an_error_of_its_call_and_the_runs_ends_the_
     else:
         error = await failure(boss, "go", limits=FOUR)
         assert isinstance(error, LoopDetected)
+
+
+async def test_half_of_an_odd_limit_is_the_greater_half() -> None:
+    heard = await hear(Agent("X", model=looking(*["a"] * 9), tools=[look]), "go", limits=Limits(max_repeats=3))
+    assert [warning.steps for warning in heard.of(LoopWarning)] == [2]
+
+
+async def test_an_error_is_something_new_after_a_success_of_the_same_words() -> None:
+    fails = iter([False, True])
+
+    async def poll() -> ToolResponse:
+        return ToolResponse(content="busy", is_error=next(fails))
+
+    model = ScriptedModel(call("poll", call_id="c1"), call("poll", call_id="c2"), "done")
+    result = await Agent("X", model=model, tools=[poll]).run("go", limits=Limits(max_repeats=1))
+    assert result.output == "done"
+
+
+@pytest.mark.parametrize(("own", "runs"), [(4, 2), (2, 4)])
+async def test_of_several_limits_the_least_counts(own: int, runs: int) -> None:
+    agent = Agent("X", model=looking(*["a"] * 9), tools=[look], limits=Limits(max_repeats=own))
+    error = await failure(agent, "go", limits=Limits(max_repeats=runs))
+    assert isinstance(error, LoopDetected)
+    assert error.value == 2

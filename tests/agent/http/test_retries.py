@@ -74,10 +74,11 @@ async def test_the_asked_time_is_waited_and_then_the_call_is_made_again() -> Non
     assert waits == [7]
 
 
-async def test_without_an_asked_time_the_wait_grows_up_to_its_top() -> None:
+async def test_without_an_asked_time_the_wait_grows_up_to_its_top_with_some_chance_in_it() -> None:
     retries, waits = recording(times=8)
     await retries.call(failing(*[ModelUnavailable("busy")] * 8))
     assert all(low <= wait <= low + 0.5 for wait, low in zip(waits, [0.5, 1, 2, 4, 8, 8, 8, 8], strict=True))
+    assert len(set(waits[4:])) > 1
 
 
 async def test_the_last_failure_is_raised_when_there_are_no_more_tries() -> None:

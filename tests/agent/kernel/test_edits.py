@@ -221,3 +221,14 @@ async def test_an_edit_within_a_sub_agent_is_its_own(tmp_path: Path) -> None:
     assert texts(helper.requests[0].messages) == ["Help."]
     assert texts(result.messages)[:3] == ["one", "two", "three"]
     assert verify(path).state == "intact"
+
+
+async def test_an_edit_that_puts_a_secret_in_raises_the_label_of_what_an_agent_that_inherits_says() -> None:
+    async def mark(state: Any, run: Any) -> Any:
+        first = state.messages[0]
+        return {"messages": replace(first.replace(sensitivity="secret"))} if run.step == 2 else None
+
+    model = ScriptedModel(call("ok", call_id="c1"), "done")
+    agent = Agent("A", model=model, tools=[ok], middleware=[before_model(mark)], labels="inherit")
+    result = await agent.run("go")
+    assert [message.sensitivity for message in result.messages] == ["secret", None, None, "secret"]

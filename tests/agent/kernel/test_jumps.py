@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from agent.desks import answers, failure, hear, result_of, roles, texts
-from handrail.agent import Agent, BuildError, InvalidAnswer, LimitExceeded, Limits, ScriptedModel, handoff
+from handrail.agent import Agent, BuildError, InvalidAnswer, LimitExceeded, Limits, Output, ScriptedModel, handoff
 from handrail.agent.errors import InvalidJump
 from handrail.agent.events import StepEnd, StepStart
-from handrail.agent.kernel import Middleware, append, around_turn, jump
+from handrail.agent.kernel import Middleware, after_model, append, around_chat, around_turn, jump
 from handrail.filters import ToolCall, assistant, breaches, call, user
 from handrail.sessions import Session, verify
 
@@ -284,3 +284,61 @@ async def test_what_a_layer_around_the_turn_adds_on_the_way_to_the_tools_stands_
     result = await agent.run("go")
     assert (answers(result.messages), breaches(result.messages)) == ([("c0", "ok")], [])
     assert "more" in texts(result.messages)
+
+
+def after(name: str, order: list[str], update: Any = None) -> Middleware:
+    """A layer with nothing but an after-part, which returns this."""
+
+    async def does(state: Any, run: Any) -> Any:
+        order.append(name)
+        return update
+
+    made: Middleware = after_model(name=name, jumps=["end"])(does)
+    return made
+
+
+async def test_neighbours_that_have_only_an_after_part_run_from_the_last_to_the_first() -> None:
+    order: list[str] = []
+    layers = [after("1", order), after("2", order), after("3", order)]
+    await Agent("A", model=ScriptedModel("done"), middleware=layers).run("go")
+    assert order == ["3", "2", "1"]
+
+
+MORE = {"messages": user("More?")}
+
+
+@pytest.mark.parametrize("neighbours", [True, False], ids=["neighbours", "around one another"])
+async def test_an_update_of_a_layer_outside_keeps_the_jump_of_the_one_inside(neighbours: bool) -> None:
+    async def adds(state: Any, run: Any) -> Any:
+        return MORE
+
+    outer = after("1", [], MORE) if neighbours else Watch("1", [], "after_model", adds)
+    agent = Agent(
+        "A", model=ScriptedModel(call("ok", call_id="c1")), tools=[ok], middleware=[outer, after("2", [], jump("end"))]
+    )
+    result = await agent.run("go")
+    assert (texts(result.messages)[:2], roles(result.messages)) == (["go", "More?"], "uuat")
+    assert answers(result.messages) == [("c1", "Not run: the turn went on without it.")]
+
+
+async def test_a_jump_past_the_model_is_no_step_of_the_turn_or_its_hooks() -> None:
+    seen: list[int] = []
+
+    @around_chat
+    async def look(request: Any, call_next: Any) -> Any:
+        seen.append(request.run.step)
+        return await call_next(request)
+
+    bringing = Watch("2", [], "before_model", once(jump("tools", {"messages": BROUGHT})))
+    model = ScriptedModel(call("ok", call_id="c1"), "done")
+    result = await Agent("A", model=model, tools=[ok], middleware=[bringing, look]).run("go")
+    assert (seen, result.steps) == ([1, 2], 2)
+
+
+async def test_an_agent_with_an_output_type_goes_on_where_a_hook_jumps_to_the_model() -> None:
+    layer = Watch("2", [], "after_model", once(jump("model")))
+    model = ScriptedModel("Let me think.", call("final_answer", call_id="f1", value=7))
+    agent = Agent("A", model=model, output_type=Output(int, retries=0), middleware=[layer])
+    result = await agent.run("go")
+    assert (result.output, result.verdict.attempts) == (7, 1)  # type: ignore[union-attr]
+    assert texts(model.requests[1].messages) == ["go", "Let me think."]

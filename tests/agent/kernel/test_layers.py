@@ -202,6 +202,15 @@ async def test_an_agent_may_require_deps_too_and_so_may_one_that_is_handed_to() 
     assert (error.owner, error.name) == ("B", "account")
 
 
+async def test_an_agent_that_is_given_deps_of_its_own_is_not_held_to_those_of_who_asks_it() -> None:
+    b = Agent("B", model=QUIET, requires={"account": str})
+    c = Agent("C", model=QUIET, requires={"account": str})
+    model = ScriptedModel("done", call("transfer_to_b", call_id="h1"))
+    handed, asked = handoff(b, deps=lambda deps: {"account": "7"}), c.to_tool(deps=lambda deps: {"account": "7"})
+    a = Agent("A", model=model, handoffs=[handed], tools=[asked])
+    assert [(await a.run("go", deps={})).output for _ in "12"] == ["done", "Hello."]
+
+
 class Asks(Middleware):
     """Asks the model itself before the first answer."""
 

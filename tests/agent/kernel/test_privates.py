@@ -104,6 +104,17 @@ async def test_two_calls_side_by_side_that_write_one_key_are_a_conflict_naming_l
     assert (error.owner, error.key, error.calls) == ("Remembers", next(iter(first)), ("c1", "c2"))
 
 
+async def test_a_key_that_a_call_assigns_and_adds_to_conflicts_with_one_that_another_assigns() -> None:
+    def change(state: Any, request: Any) -> None:
+        state["calls"] = []
+        if request.call.id == "c1":
+            state.add("calls", [1])
+
+    error = await failure(desk(Remembers(change, {"calls": []}), calls(1, 2)), "go")
+    assert isinstance(error, StateConflict)
+    assert (error.key, error.calls) == ("calls", ("c1", "c2"))
+
+
 async def test_one_call_after_the_other_may_write_what_it_likes() -> None:
     layer = Remembers(lambda state, request: state.update(n=request.arguments["n"]), {"n": 0})
     await desk(layer, calls(1), calls(2), "done").run("go")

@@ -15,6 +15,7 @@ from handrail.agent import (
     Limits,
     Middleware,
     ModelUnavailable,
+    Output,
     RunContext,
     ScriptedModel,
     handoff,
@@ -447,3 +448,16 @@ async def test_what_is_said_of_an_answer_is_as_sensitive_as_the_answer() -> None
     model = ScriptedModel(assistant("code 7741", sensitivity="secret"), "ok")
     result = await Agent("X", model=model, middleware=[Again()]).run("go")
     assert [message.sensitivity for message in result.messages] == [None, "secret", "secret", None]
+
+
+async def test_an_agent_with_an_output_type_that_is_entered_again_has_all_its_attempts() -> None:
+    def answer(value: Any) -> Any:
+        return call("final_answer", value=value)
+
+    layer = Check(lambda output: "" if output == 2 else "It is not 2.")
+    model = ScriptedModel(answer("bad"), answer(1), answer("bad"), answer(2))
+    agent = Agent("A", model=model, middleware=[layer], output_type=Output(int, retries=1))
+    result = await agent.run("go")
+    assert (result.output, len(model.requests)) == (2, 4)
+    assert result.verdict is not None
+    assert result.verdict.attempts == 2

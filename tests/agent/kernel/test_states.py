@@ -20,6 +20,7 @@ from handrail.agent.kernel import (
     ToolResponse,
     TurnResult,
     after_agent,
+    around_chat,
     around_tool,
     around_turn,
     before_agent,
@@ -223,6 +224,26 @@ async def test_where_one_of_several_writes_cannot_be_none_is_made(tmp_path: Path
     assert (result.output, result.state, Session(path).state) == ("forgiven", {}, {})
 
 
+def into(standing: list[str], more: list[str]) -> list[str]:
+    """A reducer that changes what stands in place."""
+    standing.extend(more)
+    return standing
+
+
+async def test_a_reducer_that_changes_in_place_does_not_spoil_what_stands_where_all_is_refused() -> None:
+    class Own(TypedDict):
+        notes: Annotated[list[str], into]
+        plain: str
+
+    async def writes(state: Any, run: Any) -> Any:
+        return {"notes": ["new"], "plain": 7}
+
+    layers = [before_model(writes), around_turn(forgive)]
+    agent = Agent("A", model=ScriptedModel("done"), middleware=layers, channels=Own)
+    result = await agent.run("go", state={"notes": ["old"]})
+    assert (result.output, result.state) == ("forgiven", {"notes": ["old"]})
+
+
 async def forgive(request: Any, call_next: Any) -> Any:
     try:
         return await call_next(request)
@@ -359,3 +380,16 @@ def test_a_declaration_that_cannot_be_is_refused_naming_who_made_it(schema: Any,
 def test_a_channel_that_cannot_be_is_refused_when_it_is_made(options: Any) -> None:
     with pytest.raises(BuildError):
         channel(**options)
+
+
+async def test_of_several_attempts_only_the_one_that_is_returned_is_said_and_writes() -> None:
+    async def keeps_the_first(request: Any, call_next: Any) -> Any:
+        first = await call_next(request)
+        await call_next(request)
+        return first
+
+    script = [call("note", call_id="c1", text="a"), call("note", call_id="c2", text="b"), "first", "second"]
+    layers = [around_chat(name="chat")(keeps_the_first), around_tool(name="tool")(keeps_the_first)]
+    result = await desk(*script, middleware=layers).run("go")
+    assert (result.state, result.output) == ({"notes": ["a"]}, "first")
+    assert [message.text for message in result.messages] == ["go", "", "a", "first"]

@@ -23,7 +23,7 @@ from handrail.agent.errors import MissingDeps
 from handrail.agent.kernel import TurnRequest, TurnResult, remove
 from handrail.agent.middleware import Memory, Validation
 from handrail.filters import Image, Opaque, Reasoning, assistant, breaches, call, last_user, system, user
-from handrail.sessions import Session
+from handrail.sessions import Session, StateRecord, read
 
 C = {"conversation_id": "c"}
 
@@ -352,3 +352,10 @@ async def test_every_kind_of_part_comes_back_as_it_went() -> None:
     first = await agent.run(user(["Look", Image(data="aGk=", media_type="image/png")], sensitivity="secret"), deps=C)
     await agent.run("b", deps=C)
     assert model.requests[-1].messages[:2] == first.messages
+
+
+async def test_the_record_of_a_turn_holds_no_second_copy_of_what_is_remembered(tmp_path: Path) -> None:
+    agent, _ = desk("One.", middleware=[Memory()])
+    await agent.run("a", deps=C, session=tmp_path / "s.jsonl")
+    (record,) = [each for each in read(tmp_path / "s.jsonl").records() if isinstance(each, StateRecord)]
+    assert (record.layer, bytes(record.values)) == ("Memory", b"{}")

@@ -135,6 +135,12 @@ async def test_a_fallback_that_fits_is_read_like_an_answer(fallback: str, output
     assert texts(result.messages) == ["Who?", fallback]
 
 
+@pytest.mark.parametrize("schema", [PERSON, Person])
+async def test_a_fallback_that_does_not_fit_is_its_words(schema: Any) -> None:
+    agent, _ = desk("no", schema=schema, retries=0, on_exhausted="fallback", fallback='{"name": "ada"}')
+    assert (await agent.run("Who?")).output == '{"name": "ada"}'
+
+
 async def test_a_check_outside_sees_the_value() -> None:
     model = ScriptedModel(ADA, '{"name": "Bo", "age": 7}')
     layers = [Validation(lambda person: person["age"] < 18), SchemaValidation(PERSON)]

@@ -18,7 +18,7 @@ from handrail.agent import (
     ModelUnavailable,
     ScriptedModel,
 )
-from handrail.agent.errors import TurnTimeout
+from handrail.agent.errors import CancelSwallowed, TurnTimeout
 from handrail.agent.events import Discard, LimitReached, Text
 from handrail.agent.kernel import Middleware
 from handrail.agent.middleware import Timeout
@@ -228,6 +228,27 @@ async def test_a_tool_that_keeps_the_cancel_to_itself_does_not_save_a_late_turn(
     model = ScriptedModel(call("stubborn", call_id="c1"), "done")
     error = await failure(Agent("X", model=model, tools=[stubborn], middleware=[Timeout(turn=SOON)]), "go")
     assert isinstance(error, TurnTimeout)
+
+
+async def test_a_cancel_from_outside_that_a_late_tool_kept_to_itself_is_told_from_the_timeouts_own() -> None:
+    kept: list[str] = []
+
+    async def keeps_both() -> str:
+        for by in ("the timeout", "outside"):
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                kept.append(by)
+                if by == "the timeout":
+                    run.cancel()
+        return "late"
+
+    model = ScriptedModel(call("keeps_both", call_id="c1"), "done")
+    agent = Agent("X", model=model, tools=[keeps_both], middleware=[Timeout(turn=SOON)])
+    run = asyncio.ensure_future(agent.run("go"))
+    with pytest.raises(CancelSwallowed):
+        await run
+    assert (kept, len(model.requests)) == (["the timeout", "outside"], 1)
 
 
 @pytest.mark.parametrize("raised", [ModelUnavailable("busy"), ModelTimeout("of its own"), TimeoutError("of its own")])

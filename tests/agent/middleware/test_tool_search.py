@@ -1,6 +1,8 @@
 """Of many tools the model is shown one that finds the others, and then those that it found."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -21,11 +23,11 @@ from handrail.agent import (
     to_tool,
 )
 from handrail.agent.events import Told
-from handrail.agent.kernel import ChatRequest, Kernel
+from handrail.agent.kernel import ChatRequest, Kernel, before_model, overwrite
 from handrail.agent.middleware import ToolSearch
 from handrail.agent.models import ToolSpec
 from handrail.agent.tool_indexes import Hit, KeywordIndex, RegexIndex
-from handrail.filters import Message, call
+from handrail.filters import Message, call, user
 
 QUIET = FunctionModel(lambda request: "Hello.")
 
@@ -90,6 +92,13 @@ async def test_what_was_found_can_be_called() -> None:
     assert results((await agent.run("go")).new_messages)[1] == "weather ran"
 
 
+async def test_a_tool_that_is_not_among_those_to_be_found_is_called_without_a_search_where_that_is_strict() -> None:
+    layer = ToolSearch(strict=True, always=["weather"])
+    agent, _ = desk(layer, call("weather", call_id="w"), call("refund", call_id="r"), "Done.")
+    told = results((await agent.run("go")).new_messages)
+    assert told == ["weather ran", "refund cannot be called before tool_search has found it."]
+
+
 async def test_at_most_so_many_come_of_one_search() -> None:
     agent, model = desk(ToolSearch(max_results=1), search("order"), "Done.")
     await agent.run("go")
@@ -122,6 +131,12 @@ async def test_a_query_that_is_none_is_an_error_result(query: Any) -> None:
     agent, _ = desk(ToolSearch(), search(query), "Done.")
     message = (await agent.run("go")).new_messages[2]
     assert (message.is_error, message.text) == (True, "query is a text of at most 1024 characters.")
+
+
+async def test_a_query_of_the_greatest_length_is_one() -> None:
+    index = Fixed("weather")
+    await desk(ToolSearch(index=index), search("x" * 1024), "Done.")[0].run("go")
+    assert index.queries == ["x" * 1024]
 
 
 async def test_what_is_not_the_agents_own_ordinary_tool_is_shown_as_ever() -> None:
@@ -503,3 +518,25 @@ async def test_a_name_that_no_tool_has_is_answered_with_the_tools_that_were_show
     agent, _ = desk(ToolSearch(), call("wether", call_id="c1"), "Done.")
     [said] = results((await agent.run("go")).messages)
     assert said.endswith("The tools are: tool_search.")
+
+
+FINDS = """
+import asyncio, sys
+from agent.middleware.test_tool_search import ToolSearch, desk, search
+agent, _ = desk(ToolSearch(strict=True), search("weather"), "Done.")
+asyncio.run(agent.run("go", session=sys.argv[1]))
+"""
+
+
+async def test_what_another_process_found_no_window_hides_and_no_summary(tmp_path: Path, root: Path) -> None:
+    async def forgets(state: Any, run: Any) -> Any:
+        return {"messages": overwrite([user("Before: they talked.")])} if run.step == 1 else None
+
+    path = tmp_path / "s.jsonl"
+    subprocess.run([sys.executable, "-c", FINDS, str(path)], check=True, cwd=root / "tests")
+    model = ScriptedModel(call("weather", call_id="w"), "Done.")
+    layers = [before_model(forgets), ToolSearch(strict=True)]
+    result = await Agent("desk", model=model, tools=shop(), middleware=layers).run("go on", session=path)
+    assert asked(model)[0] == ["tool_search", "weather"]
+    assert [message.text for message in model.requests[0].messages] == ["Before: they talked."]
+    assert results(result.new_messages) == ["weather ran"]
