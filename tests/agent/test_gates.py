@@ -1,4 +1,4 @@
-"""A tool that needs approval has a layer that asks, a layer keeps tools that there are, and a gate that fails says no."""
+"""A tool that needs approval has a layer that asks, layers keep tools that there are, and a gate that fails says no."""
 
 from pathlib import Path
 from typing import Any
