@@ -388,6 +388,7 @@ class Walked:
         self.ran: list[str] = []
         self.result: RunResult | None = None
         self.error: BaseException | None = None
+        self.first: list[Middleware] = []
         self.more: list[Middleware] = []
 
     def agent(self, hook: str, does: Callable[..., Awaitable[Any]]) -> Agent:
@@ -404,7 +405,7 @@ class Walked:
         watching = [Watch("outer", self.order), Act(self.order, hook, does), Watch("inner", self.order)]
         model = FunctionModel(say)
         b = handoff(Agent("B", model=model), filter=full(), returns=full())
-        return Agent("A", model=model, tools=[add], handoffs=[b], middleware=[*watching, *self.more])
+        return Agent("A", model=model, tools=[add], handoffs=[b], middleware=[*self.first, *watching, *self.more])
 
     async def run(self, agent: Agent, session: Session) -> None:
         self.result = await agent.run("go", session=session, **fixed())
@@ -546,8 +547,16 @@ async def test_what_is_told_begins_and_ends_and_what_was_delivered_is_said_or_wi
         assert type(made.events[-1]) is RunEnd
         assert len(made.of(StepStart)) == len(made.of(StepEnd))
         assert len(made.of(ToolStart)) == len(made.of(ToolEnd))
+    else:
+        # What it happened in begins and does not end; all that came before it did.
+        in_step = hook not in ("around_turn", "before_agent", "after_agent")
+        assert len(made.of(StepStart)) - len(made.of(StepEnd)) == in_step
+        assert len(made.of(ToolStart)) - len(made.of(ToolEnd)) == (hook == "around_tool")
     if row.fails is Boom:
-        assert [type(event) for event in made.events[-2:]] == [Failed, RunEnd]
+        assert [type(event) for event in made.events[-3:]] == [TurnEnd, Failed, RunEnd]
+    if row.fails is asyncio.CancelledError:
+        assert [getattr(event, "status", "") for event in made.events[-2:]] == ["cancelled", "cancelled"]
+        assert ([type(event) for event in made.events[-2:]], made.of(Failed)) == ([TurnEnd, RunEnd], [])
     delivered = {event.message_id for event in made.of(Text)}
     said = {event.message.id for event in made.of(MessageDone)}
     withdrawn = {event.message_id for event in made.of(Discard)}
@@ -577,6 +586,68 @@ async def test_both_doors_end_alike_and_leave_the_same_order_and_the_same_record
     if by_run.result is not None and by_stream.result is not None:
         assert texts(by_run.result.new_messages) == texts(by_stream.result.new_messages)
         assert by_run.result.usage == by_stream.result.usage
+
+
+class Steps(Middleware):
+    """Notes which step the hooks of a model call are told, and how many the turn is said to have had."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+        self.after: list[int] = []
+        self.turns: list[int] = []
+
+    async def around_turn(self, request: Any, call_next: Any) -> Any:
+        result = await call_next(request)
+        self.turns.append(result.steps)
+        return result
+
+    async def around_chat(self, request: Any, call_next: Any) -> Any:
+        self.asked.append(request.run.step)
+        return await call_next(request)
+
+    async def after_model(self, state: Any, run: Any) -> None:
+        self.after.append(run.step)
+
+
+@rows
+async def test_steps_are_counted_from_one_and_the_turns_result_says_how_many_there_were(
+    hook: str, does: str, row: Row, tmp_path: Path
+) -> None:
+    steps, made = Steps(), Walked(tmp_path / "s.jsonl")
+    made.first = [steps]
+    await made.make("run", hook, row.act)
+    assert steps.asked == [*range(1, len(steps.asked) + 1)]
+    if made.result is not None:
+        # A turn that was ended before it began has no result to be seen; B takes a step of its own.
+        assert steps.turns == ([len(steps.asked)] if (hook, does) != ("before_agent", "short-circuits") else [])
+        assert made.result.steps == len(steps.asked) + len(made.result.handoffs)
+        assert steps.after == (steps.asked or [1] * len(steps.after))
+
+
+class After(Middleware):
+    """Has nothing but after-parts."""
+
+    def __init__(self, name: str, order: list[str]) -> None:
+        self.name = name
+        self.order = order
+
+    async def after_model(self, state: Any, run: Any) -> None:
+        self.order.append(f"{self.name} after_model")
+
+    async def after_agent(self, state: Any, run: Any) -> None:
+        self.order.append(f"{self.name} after_agent")
+
+
+@rows
+async def test_neighbours_that_have_only_an_after_part_run_from_the_last_to_the_first(
+    hook: str, does: str, row: Row, tmp_path: Path
+) -> None:
+    made, names = Walked(tmp_path / "s.jsonl"), ["one", "two", "three"]
+    made.more = [After(name, made.order) for name in names]
+    await made.make("run", hook, row.act)
+    for part in ("after_model", "after_agent"):
+        passed = [mark.split()[0] for mark in made.order if mark.endswith(part) and mark.split()[0] in names]
+        assert passed == names[::-1] * made.marks("inner").count(part)
 
 
 class Transforms(Middleware):
