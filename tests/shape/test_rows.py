@@ -35,8 +35,28 @@ def test_every_test_that_the_page_names_exists(page: str, root: Path) -> None:
 
 def test_every_row_that_the_translation_names_is_told(page: str, root: Path) -> None:
     told = {found[0] for found in ROW.findall(page)}
-    named = set(re.findall(r"\b([BWG]\d+)\b", (root / "docs" / "translation.md").read_text()))
-    assert named - told <= {"B10", "W22"}
+    lines = (root / "docs" / "translation.md").read_text().splitlines()
+    there = [line for line in lines if "| not yet" not in line]
+    named = set(re.findall(r"\b([BWG]\d+)\b", "\n".join(there)))
+    assert named - told <= {"B10", "B33", "B34", "B35", "W22"}
+
+
+NAMED = """
+    Summarization HumanInTheLoop when predicate interrupt_mode Command default_system_suffix index_module index_opts
+    accumulate max_results tool_name add_tool_module presets production development DynamicPrompt SwitchModel
+    ModelFallback ModelRetry ToolSelection TrimMessages PII PII.stream_transform context_schema state_schema
+    ModelRequest.override ToolCallRequest.override system_prompts memory_filter token_transform
+    safeguard_filter timeout_filter approval_filter validation_turn_filter schema_validation_turn_filter
+    token_redact_filter hold_release_filter logging_filter filter_state set_filter_state beamai_filter_chain
+"""
+
+
+@pytest.mark.parametrize("name", NAMED.split())
+def test_what_the_two_documents_name_is_on_a_line_of_the_translation_with_its_row(name: str, root: Path) -> None:
+    lines = (root / "docs" / "translation.md").read_text().splitlines()
+    word = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
+    found = [line for line in lines if re.match(r"\| [BW]\d", line) and word.search(line.split(" | ")[0])]
+    assert found != []
 
 
 def defined_in(path: Path) -> set[str]:
