@@ -9,6 +9,7 @@ from agent.desks import pause
 from handrail.agent import Agent, BuildError, FunctionModel, NameClash, ScriptedModel
 from handrail.agent.kernel import ChatRequest, Middleware
 from handrail.agent.kernel.middlewares import defines, layer_name
+from handrail.agent.middleware import HoldRelease, TokenRedact
 from handrail.filters import call
 
 QUIET = FunctionModel(lambda request: "Hello.")
@@ -57,6 +58,39 @@ def test_two_layers_of_one_name_are_refused_and_a_name_of_its_own_helps() -> Non
     named = layer(name="other")
     Agent("X", model=QUIET, middleware=[layer(), named])
     assert layer_name(named) == "other"
+
+
+def hold(answer: bool = True) -> Middleware:
+    return HoldRelease(lambda text: True, answer=answer)
+
+
+def redact(name: str = "TokenRedact", answer: bool = True) -> Middleware:
+    return TokenRedact("email", answer=answer, name=name)
+
+
+@pytest.mark.parametrize(
+    ("layers", "both"),
+    [
+        ([hold(), redact()], "HoldRelease and TokenRedact"),
+        ([redact(), layer(), hold()], "TokenRedact and HoldRelease"),
+        ([redact(), redact("more")], "TokenRedact and more"),
+        ([layer(serves_answer=True), hold()], "Layer and HoldRelease"),
+    ],
+)
+def test_two_layers_that_serve_the_answer_are_refused_naming_both(layers: list[Middleware], both: str) -> None:
+    with pytest.raises(BuildError, match=f"{both} of X both serve the answer"):
+        Agent("X", model=QUIET, middleware=layers)
+
+
+async def test_a_layer_of_the_run_that_serves_the_answer_counts_as_well() -> None:
+    agent = Agent("X", model=QUIET, middleware=[hold()])
+    with pytest.raises(BuildError, match="TokenRedact and HoldRelease of X both serve the answer"):
+        await agent.run("go", middleware=[redact()])
+    assert (await agent.run("go", middleware=[redact(answer=False)])).output == "Hello."
+
+
+def test_one_layer_that_serves_the_answer_may_stand_beside_others_that_do_not() -> None:
+    Agent("X", model=QUIET, middleware=[hold(answer=False), redact(), redact("more", answer=False)])
 
 
 def test_the_class_in_place_of_a_value_is_refused() -> None:

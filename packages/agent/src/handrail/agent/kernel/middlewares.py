@@ -70,6 +70,9 @@ class Middleware:
     """Whether the layer asks before tools that need approval."""
     gates: Collection[str] = ()
     """The names of tools that the layer keeps; one that no agent with this layer has is refused."""
+    serves_answer: bool = False
+    """Whether what its token transform delivers is the answer too. Of such layers a list has one at most: tokens pass
+    the list from first to last, and answers from last to first, so two would deliver one thing and keep another."""
 
     def init_state(self) -> dict[str, Any]:
         """The private state at the start of each turn, or of the session for one that lives on."""
@@ -120,7 +123,7 @@ def defines(middleware: Middleware, method: str) -> bool:
 
 def check_middleware(layers: Sequence[Middleware], agent: str) -> None:
     """Raises `BuildError` for what is no middleware, a hook nobody calls or of a wrong shape, a jump that is none, a
-    layer that stands on the wrong side of another, or a name given twice."""
+    layer that stands on the wrong side of another, two that serve the answer, or a name given twice."""
     named: dict[str, Middleware] = {}
     if not isinstance(layers, Sequence):
         raise BuildError(f"the middleware of {agent} is a list of Middleware values, not {layers!r}")
@@ -136,6 +139,12 @@ def check_middleware(layers: Sequence[Middleware], agent: str) -> None:
                 _check_attribute(name, attribute, getattr(layer, attribute))
         _check_declared(name, layer)
     _check_order(list(named), list(named.values()), agent)
+    serving = [name for name, layer in named.items() if layer.serves_answer]
+    if len(serving) > 1:
+        raise BuildError(
+            f"{serving[0]} and {serving[1]} of {agent} both serve the answer: what is delivered passes them first to "
+            f"last and the answer last to first, so they would differ; leave answer=True to one of them"
+        )
 
 
 def _check_attribute(layer: str, name: str, method: Callable[..., Any]) -> None:

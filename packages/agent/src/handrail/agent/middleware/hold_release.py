@@ -55,6 +55,7 @@ class HoldRelease(Middleware):
             raise BuildError(f"HoldRelease.window is a number of characters from 1, not {self.window!r}")
         if not isinstance(self.replacement, str):
             raise BuildError(f"HoldRelease.replacement is a text, not {self.replacement!r}")
+        object.__setattr__(self, "serves_answer", self.answer)
 
     def init_state(self) -> dict[str, Any]:
         """Verdicts by the digest of their text: the stream and the answer are judged once."""

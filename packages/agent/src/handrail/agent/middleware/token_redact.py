@@ -62,6 +62,7 @@ class TokenRedact(Middleware):
         redactor = Redactor(sought.patterns, sought.detect, sought.named or None, sought.tier, self.replacement)
         object.__setattr__(self, "_watch", _arrivals(redactor, self.window))
         object.__setattr__(self, "_kinds", kinds)
+        object.__setattr__(self, "serves_answer", self.answer)
 
     def token_transform(self, request: ChatRequest) -> TokenTransform:
         """Redacts what is delivered."""
