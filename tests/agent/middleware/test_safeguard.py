@@ -11,7 +11,7 @@ from handrail.agent import Agent, BuildError, ChatResponse, FunctionModel, Model
 from handrail.agent.events import Discard, MessageDone, Text, Told
 from handrail.agent.kernel import Kernel, Middleware
 from handrail.agent.middleware import Safeguard
-from handrail.filters import Opaque, Reasoning, ToolCall, assistant, call, full, system, user
+from handrail.filters import Message, Opaque, Reasoning, ToolCall, assistant, call, full, system, tool_result, user
 from handrail.filters import Text as Words
 from handrail.filters.messages import Part
 from handrail.sessions import Session, Usage
@@ -201,6 +201,38 @@ async def test_an_earlier_answer_from_elsewhere_is_left_out_too() -> None:
     agent, model = guarded("Hello.")
     result = await agent.run([user("go"), assistant("the bomb"), assistant("well"), user("hi")])
     assert (result.output, texts(model.requests[0].messages)) == ("Hello.", ["go", "well", "hi"])
+
+
+CALLED = assistant(call("leak", call_id="c1"))
+SAID_IT = assistant(call("ok", call_id="c1", what="a bomb"))
+
+
+@pytest.mark.parametrize(
+    ("earlier", "left"),
+    [
+        ([user("go"), assistant("the bomb")], ["go"]),
+        ([user("a bomb"), assistant("the bomb"), user("go"), assistant("a bomb again")], ["go"]),
+        ([user("go"), CALLED, tool_result(CALLED.tool_calls[0], "a bomb"), assistant("well")], ["go", "well"]),
+        ([user("go"), CALLED, tool_result(CALLED.tool_calls[0], "a bomb"), assistant("the bomb")], ["go"]),
+        ([user("go"), SAID_IT, tool_result(SAID_IT.tool_calls[0], "ok"), assistant("well")], ["go", "well"]),
+        ([user("go"), SAID_IT, tool_result(SAID_IT.tool_calls[0], "ok"), assistant("the bomb")], ["go"]),
+    ],
+)
+async def test_what_was_said_before_the_last_answer_or_in_it_does_not_refuse_a_clean_question(
+    earlier: list[Message], left: list[str]
+) -> None:
+    agent, model = guarded("Hello.")
+    heard = await hear(agent, [*earlier, user("hi")])
+    assert heard.result is not None
+    assert (heard.result.output, texts(model.requests[0].messages)) == ("Hello.", [*left, "hi"])
+    assert (heard.of(Told), unlawful(model.requests)) == ([], [])
+
+
+async def test_after_the_last_answer_every_message_is_new() -> None:
+    agent, model = guarded()
+    for new in ([user("a bomb"), user("hi")], [CALLED, tool_result(CALLED.tool_calls[0], "a bomb"), user("hi")]):
+        assert (await agent.run([user("go"), assistant("well"), *new])).output == NO
+    assert model.requests == []
 
 
 async def test_where_nothing_would_be_left_the_model_is_not_asked() -> None:

@@ -17,9 +17,10 @@ from handrail.sessions import Usage
 class Safeguard(Middleware):
     """Looks for words in what the model is sent and in what it answers, and lets neither pass.
 
-    A message with one of the words is answered with `failure_response` in the model's place, and is left out of every
-    later request, with its call where it is a result. An answer with one, or a call, becomes `failure_response`, and
-    what was streamed of it is withdrawn. Either has the finish reason `content_filtered`, and is told as `blocked`.
+    A message with one of the words is answered with `failure_response` in the model's place where it is new: it stands
+    after the last answer without calls. What stands before it, or is that answer, is left out of the request, a result
+    with its call. An answer with one, or a call, becomes `failure_response`, and what was streamed of it is withdrawn.
+    Either has the finish reason `content_filtered`, and is told as `blocked`.
 
     Every message is read once: words, names, call arguments and other JSON, not what a model thinks. `Words` says how
     texts are compared; `whole_words` finds no word within another. `input` (user and system messages),
@@ -56,7 +57,7 @@ class Safeguard(Middleware):
         messages = request.messages
         if hits := self._hits(messages):
             kept = [place for place in range(len(messages)) if place not in hits]
-            answered = max([place for place in kept if messages[place].role == "assistant"], default=-1)
+            answered = max([place for place, message in enumerate(messages) if _is_plain(message)], default=-1)
             left = restore([messages[place] for place in kept], "drop").messages
             last = max(hits)
             if last > answered or not left:
@@ -85,6 +86,11 @@ class Safeguard(Middleware):
         where = {"assistant": "output", "tool": "tool_result"}.get(message.role, "input")
         request.run.tell("blocked", where=where, message_id=message.id)
         return ChatResponse(assistant(self._failure_response), usage, "content_filtered")
+
+
+def _is_plain(message: Message) -> bool:
+    # Answers with calls belong to the turn that is still going on.
+    return message.role == "assistant" and not message.tool_calls
 
 
 def _read(message: Message) -> Iterator[str]:
