@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handrail.agent import BuildError
-from handrail.agent.words import LOOKALIKES, Words
+from handrail.agent.words import LOOKALIKES, STROKES, Words
 
 FORBIDDEN = Words(["forbidden", "top secret"])
 
@@ -111,7 +111,7 @@ def test_what_is_no_word_is_refused(words: Any) -> None:
 
 
 def test_no_letter_looks_like_two() -> None:
-    several = [other for others in LOOKALIKES.values() for other in others]
+    several = [other for table in (LOOKALIKES, STROKES) for others in table.values() for other in others]
     assert len(several) == len(set(several))
     assert all(not other.isascii() for other in several)
 
@@ -132,3 +132,35 @@ def test_of_many_words_those_are_found_that_are_there(words: list[str], text: st
         return " ".join(each.split())
 
     assert Words(words).within(text) is any(bare(word) in bare(text) for word in words)
+
+
+@pytest.mark.parametrize(("letter", "crossed"), [(a, b) for a, several in STROKES.items() for b in several])
+@pytest.mark.parametrize("case_sensitive", [False, True])
+def test_a_stroke_through_a_letter_counts_neither_in_a_word_nor_in_a_text(
+    letter: str, crossed: str, case_sensitive: bool
+) -> None:
+    plain, dressed = f"2{letter}3", f"2{crossed}3"
+    for word, text in ((plain, dressed), (dressed, plain), (dressed, dressed)):
+        assert Words([word], case_sensitive=case_sensitive).within(f"a {text}!")
+
+
+@pytest.mark.parametrize("crossed", [each for several in STROKES.values() for each in several])
+def test_letters_with_a_stroke_have_their_case_too(crossed: str) -> None:
+    assert Words([crossed]).within(crossed.upper())
+    assert Words([crossed]).within(crossed.lower())
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        ("Rødgrød", "RODGROD"),
+        ("rodgrod", "rǿdgrød"),
+        ("Łódź", "lodz"),
+        ("Đorđe", "djordje đorđe"),
+        ("ħal", "HAL"),
+        ("ışık", "ISIK"),
+        ("okay", "ꝁ is oķаұ, øꝁаұ"),
+    ],
+)
+def test_names_with_strokes_are_found_as_they_are_typed_elsewhere(word: str, text: str) -> None:
+    assert Words([word]).within(text)

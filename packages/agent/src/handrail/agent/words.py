@@ -1,9 +1,9 @@
 """Words that are looked for in texts, however their letters are dressed up.
 
-Both are compared by their letters alone: in compatibility form (NFKC), without accents and strokes over letters,
-without characters that nobody sees, whitespace as one space, and without case unless that counts. A text is read once
-as it is and once with letters of other scripts that look like Latin ones taken for those (Unicode Technical Standard 39
-has the whole list of such letters; here are those that stand for one Latin letter at a glance).
+Both are compared by their letters alone: in compatibility form (NFKC), without accents over letters and strokes through
+them, without characters that nobody sees, whitespace as one space, and without case unless that counts. A text is read
+once as it is and once with letters of other scripts that look like Latin ones taken for those (Unicode Technical
+Standard 39 has the whole list of such letters; here are those that stand for one Latin letter at a glance).
 """
 
 import unicodedata
@@ -46,13 +46,13 @@ LOOKALIKES = {
     "f": "ꜰ",
     "g": "ɡցɢ",
     "h": "һհнʜ",
-    "i": "іιıɪ",
+    "i": "іιɪ",
     "j": "јϳᴊ",
     "k": "кκᴋ",
-    "l": "ӏʟł",
+    "l": "ӏʟ",
     "m": "мᴍ",
     "n": "ոпɴ",
-    "o": "оοօσᴏø",
+    "o": "оοօσᴏ",
     "p": "рρᴘ",
     "q": "ԛզ",
     "r": "гʀ",
@@ -70,6 +70,71 @@ LOOKALIKES = {
 """Letters of Cyrillic, Greek, Armenian and Cherokee, and small capitals, by the Latin letter that they look like; and
 the apostrophes and dashes that a typesetter uses."""
 
+STROKES = {
+    "A": "Ⱥ",
+    "B": "Ƀ",
+    "C": "ȻꞒ",
+    "D": "ĐꟇ",
+    "E": "Ɇ",
+    "F": "Ꞙ",
+    "G": "ǤꞠ",
+    "H": "Ħ",
+    "I": "Ɨ",
+    "J": "Ɉ",
+    "K": "ꝀꝂꝄꞢ",
+    "L": "ŁȽⱠⱢꝈ",
+    "N": "Ꞥ",
+    "O": "ØƟꝊ",
+    "P": "ⱣꝐ",
+    "Q": "ꝖꝘ",
+    "R": "ɌꞦ",
+    "S": "ꞨꟉ",
+    "T": "ŦȾ",
+    "U": "ɄꞸ",
+    "V": "Ꝟ",
+    "Y": "Ɏ",
+    "Z": "Ƶ",
+    "a": "ⱥꬰ",
+    "b": "ƀᵬᴃ",
+    "c": "ȼꞓ",
+    "d": "đᵭꟈ",
+    "e": "ɇꬳ",
+    "f": "ᵮꞙ",
+    "g": "ǥꞡ",
+    "h": "ħ",
+    "i": "ıɨᵻ",
+    "j": "ȷɉɟ",
+    "k": "ꝁꝃꝅꞣ",
+    "l": "łƚɫⱡꝉꬸᴌ",
+    "m": "ᵯ",
+    "n": "ᵰꞥ",
+    "o": "øɵꝋꬾ",
+    "p": "ᵱᵽꝑ",
+    "q": "ꝗꝙ",
+    "r": "ɍᵲᵳꞧ",
+    "s": "ᵴꞩꟊẜẝ",
+    "t": "ŧⱦᵵ",
+    "u": "ʉᵾꞹ",
+    "v": "ꝟ",
+    "y": "ɏ",
+    "z": "ƶᵶ",
+    "þ": "ꝥꝧ",
+    "Þ": "ꝤꝦ",
+    "г": "ғӻ",
+    "Г": "ҒӺ",
+    "к": "ҝҟ",
+    "К": "ҜҞ",
+    "о": "ө",
+    "О": "Ө",
+    "ү": "ұ",
+    "Ү": "Ұ",
+    "х": "ӿ",
+    "Х": "Ӿ",
+    "ч": "ҹ",
+    "Ч": "Ҹ",
+}
+"""Letters with a stroke or bar through them, or without their dot, which Unicode does not take apart, by the letter."""
+
 _UNSEEN = frozenset([0x034F, 0x115F, 0x1160, *range(0x17B4, 0x17B6), *range(0x180B, 0x1810), *range(0xFE00, 0xFE10)])
 _TAGS = range(0xE0000, 0xE01F0)
 
@@ -78,7 +143,10 @@ class _Bare(dict[int, "str | int | None"]):
     """What becomes of each character of a decomposed text, found out when it is first met."""
 
     def __init__(self, others: dict[str, str]) -> None:
-        super().__init__({ord(other): letter for letter, several in others.items() for other in several})
+        letters = {other: letter for letter, several in others.items() for other in several}
+        super().__init__({ord(other): letter for other, letter in letters.items()})
+        for letter, several in STROKES.items():
+            self.update({ord(other): letters.get(letter, letter) for other in several})
         if others:
             # Characters that nobody sees, and that some models read as ASCII.
             self.update({0xE0000 + code: chr(code) for code in range(0x20, 0x7F)})
