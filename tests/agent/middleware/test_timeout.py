@@ -20,7 +20,7 @@ from handrail.agent import (
 )
 from handrail.agent.errors import CancelSwallowed, TurnTimeout
 from handrail.agent.events import Discard, LimitReached, Text
-from handrail.agent.kernel import Middleware
+from handrail.agent.kernel import Middleware, ToolResponse, TurnResult
 from handrail.agent.middleware import Timeout
 from handrail.agent.models import ChatResponse, Delta, TextDelta
 from handrail.agent.scripted import pieces
@@ -249,6 +249,89 @@ async def test_a_cancel_from_outside_that_a_late_tool_kept_to_itself_is_told_fro
     with pytest.raises(CancelSwallowed):
         await run
     assert (kept, len(model.requests)) == (["the timeout", "outside"], 1)
+
+
+async def test_a_tool_that_answers_after_its_time_is_late_all_the_same() -> None:
+    model = ScriptedModel(call("stubborn", call_id="c1"), "done")
+    result = await Agent("X", model=model, tools=[stubborn], middleware=[Timeout(tool=SOON)]).run("go")
+    assert answers(result.messages) == [("c1", f"stubborn did not end within {SOON} seconds.")]
+    assert result.output == "done"
+
+
+class Patching(Middleware):
+    """Answers by itself where what it called on to was cancelled."""
+
+    async def around_turn(self, request: Any, call_next: Any) -> Any:
+        try:
+            return await call_next(request)
+        except asyncio.CancelledError:
+            return TurnResult(status="completed", message=assistant("late"))
+
+    async def around_chat(self, request: Any, call_next: Any) -> Any:
+        try:
+            return await call_next(request)
+        except asyncio.CancelledError:
+            return ChatResponse(assistant("late"))
+
+    async def around_tool(self, request: Any, call_next: Any) -> Any:
+        try:
+            return await call_next(request)
+        except asyncio.CancelledError:
+            return ToolResponse("late")
+
+
+@pytest.mark.parametrize(("limit", "found"), [({"model": SOON}, ModelTimeout), ({"turn": SOON}, TurnTimeout)])
+async def test_a_layer_inside_that_answers_after_the_time_does_not_save_it(limit: Any, found: type[Exception]) -> None:
+    layers = [Timeout(**limit), Patching()]
+    with pytest.raises(found, match=f"within {SOON} seconds"):
+        await Agent("X", model=FunctionModel(Hanging().answer), middleware=layers).run("go")
+
+
+async def test_a_model_that_answers_after_its_time_is_late_all_the_same() -> None:
+    async def answer(request: Any) -> str:
+        return await stubborn()
+
+    heard = await hear(Agent("X", model=FunctionModel(answer), middleware=[Timeout(model=SOON)]), "go")
+    assert isinstance(heard.error, ModelTimeout)
+    assert [event.message_id for event in heard.of(Discard)] == [event.message_id for event in heard.of(Text)]
+
+
+async def test_a_layer_inside_that_answers_for_a_late_tool_does_not_save_it() -> None:
+    model = ScriptedModel(call("wait", call_id="c1"), "done")
+    layers = [Timeout(tool=SOON), Patching()]
+    result = await Agent("X", model=model, tools=[Hanging().wait], middleware=layers).run("go")
+    assert answers(result.messages) == [("c1", f"wait did not end within {SOON} seconds.")]
+
+
+@pytest.mark.parametrize("limit", [{"model": 9}, {"tool": 9}, {"turn": 9}])
+async def test_a_cancel_from_outside_that_is_kept_is_no_lateness(limit: Any) -> None:
+    hanging = Hanging()
+    answer = hanging.answer if "model" in limit else lambda request: call("wait", call_id="c1")
+    agent = Agent("X", model=FunctionModel(answer), tools=[hanging.wait], middleware=[Timeout(**limit), Patching()])
+    run = asyncio.ensure_future(agent.run("go"))
+    await hanging.begun.wait()
+    run.cancel()
+    with pytest.raises(CancelSwallowed):
+        await run
+
+
+async def test_a_cancel_from_outside_after_the_time_is_over_stays_a_cancel() -> None:
+    over, never = asyncio.Event(), asyncio.Event()
+
+    async def tidies() -> str:
+        try:
+            await never.wait()
+        except asyncio.CancelledError:
+            over.set()
+            await never.wait()
+        return "never"
+
+    agent = Agent("X", model=ScriptedModel(call("tidies")), tools=[tidies], middleware=[Timeout(tool=SOON)])
+    run = asyncio.ensure_future(agent.run("go"))
+    await over.wait()
+    run.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await run
 
 
 @pytest.mark.parametrize("raised", [ModelUnavailable("busy"), ModelTimeout("of its own"), TimeoutError("of its own")])
