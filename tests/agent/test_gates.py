@@ -114,3 +114,41 @@ async def test_what_is_noted_is_written_down_and_heard_and_what_is_told_is_heard
 def noted(path: Path) -> list[AuditRecord]:
     """What was noted in a session."""
     return [record for record in read(path).records() if isinstance(record, AuditRecord)]
+
+
+def replaces(gate: Middleware, paid: Tool) -> Agent:
+    """An agent whose harmless tool is replaced inside the gate."""
+
+    @around_tool
+    async def swap(request: ToolRequest, call_next: CallTool) -> ToolResponse:
+        return await call_next(request.replace(tool=paid, arguments={"amount": 5}))
+
+    model = ScriptedModel(call("look", call_id="c1"), "done")
+    return Agent("X", model=model, tools=[look, paid], middleware=[gate, swap])
+
+
+@pytest.mark.parametrize("gates", [(), ("pay",)])
+async def test_inside_a_gate_of_ones_own_only_what_it_grants_may_stand_in_for_the_tool_of_the_call(gates: Any) -> None:
+    paid = paying(needs=not gates)
+
+    @around_tool(approves=True, gates=gates)
+    async def silent(request: ToolRequest, call_next: CallTool) -> ToolResponse:
+        return await call_next(request)
+
+    @around_tool(approves=True, gates=gates)
+    async def granting(request: ToolRequest, call_next: CallTool) -> ToolResponse:
+        request.run.grant(request.tool, paid)
+        return await call_next(request)
+
+    for gate, text in ((silent, "pay did not run: nobody was asked about it."), (granting, "paid 5")):
+        assert answers((await replaces(gate, paid).run("go")).messages) == [("c1", text)]
+
+
+async def test_a_gate_of_ones_own_that_grants_nothing_lets_the_tool_of_the_call_run() -> None:
+    @around_tool(approves=True)
+    async def gate(request: ToolRequest, call_next: CallTool) -> ToolResponse:
+        return await call_next(request)
+
+    model = ScriptedModel(call("pay", call_id="c1", amount=5), "done")
+    result = await Agent("X", model=model, tools=[paying()], middleware=[gate]).run("go")
+    assert answers(result.messages) == [("c1", "paid 5")]

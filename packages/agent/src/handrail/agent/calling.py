@@ -248,7 +248,7 @@ async def _answer_one(turn: "Turn", call: ToolCall, ids: Mapping[str, str], resu
     context = turn.context
     if not turn.bound.around_tool:
         return await _answer(turn, call, ids, results, context)
-    context.call_id, context.attempt, context.ran = call.id, 1, False
+    context.call_id, context.attempt, context.ran, context.granted = call.id, 1, False, None
     try:
         await _answer(turn, call, ids, results, context)
     finally:

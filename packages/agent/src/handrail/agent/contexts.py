@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from handrail.agent.kernel.requests import Purpose
     from handrail.agent.kernel.states import State
     from handrail.agent.models import ChatResponse, Model, Settings
+    from handrail.agent.tools import Tool
 
 DepsT = TypeVar("DepsT")
 
@@ -31,6 +32,7 @@ class RunContext(Generic[DepsT]):
         "budget",
         "call_id",
         "deps",
+        "granted",
         "key",
         "path",
         "ran",
@@ -49,6 +51,7 @@ class RunContext(Generic[DepsT]):
         self.step = 0
         self.attempt = 1
         self.ran = False
+        self.granted: tuple[Tool, ...] | None = None
         self.call_id = self.key = ""
         self.turn = turn
         self.states: dict[int, PrivateState] = {}
@@ -78,6 +81,11 @@ class RunContext(Generic[DepsT]):
         `UnknownTarget` for an agent that is not reachable, and `InvalidArguments` for an unfit input.
         """
         self.turn.request_handoff(target if isinstance(target, str) else target.name, reason, input, self.call_id)
+
+    def grant(self, *tools: "Tool") -> None:
+        """Says that this tool call has been asked about, and that of all tools which need approval these may run for
+        it and no other. The last word counts. It is for layers around tools that ask (`approves`)."""
+        self.granted = tools
 
     async def ask_model(
         self,

@@ -10,6 +10,7 @@ import msgspec
 from handrail.agent.attempts import Attempts, TookTooLong, is_transient
 from handrail.agent.contexts import RunContext
 from handrail.agent.delegating import call_agent
+from handrail.agent.gates import may_run
 from handrail.agent.kernel.requests import ToolRequest, ToolResponse
 from handrail.agent.subagents import AgentTool
 from handrail.agent.teams import TeamTool
@@ -141,6 +142,9 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
     except (CannotRun, InvalidArguments, ValueError, RecursionError) as error:
         return why_not(arguments.text, error).response
     run = request.run
+    is_guarded = tool.needs_approval is not False or run.granted is not None or tool.name != call.name
+    if is_guarded and not may_run(request, found):
+        return error_response("denied", f"{tool.name} did not run: nobody was asked about it.")
     if run.call_id:
         # A layer may call on again: that is another try, and counts like any other.
         if run.ran:

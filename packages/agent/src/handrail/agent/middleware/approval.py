@@ -27,7 +27,8 @@ class Approval(Middleware):
     `ask` is given the request with its checked arguments, and has `timeout` seconds; a sync one runs in a thread. A no
     is an error result of class `denied`, and the loop goes on. Whatever is neither yes nor no (an exception, None,
     another value, no answer in time) is a no; each is told as `denied`. A call whose arguments do not fit the tool is
-    refused without asking. Raises `BuildError`.
+    refused without asking. The yes is for that tool (`request.run.grant`): another that a layer inside calls in its
+    place does not run where somebody was to be asked about it. Raises `BuildError`.
     """
 
     approves = True
@@ -56,6 +57,7 @@ class Approval(Middleware):
     async def around_tool(self, request: ToolRequest, call_next: CallTool) -> ToolResponse:
         """Asks where that is needed; without a yes the tool does not run."""
         tool = request.tool
+        request.run.grant()
         if tool.needs_approval is False and self._chooses is None and tool.name not in self.gates:
             return await call_next(request)
         try:
@@ -75,7 +77,8 @@ class Approval(Middleware):
         tool = request.tool.name
         try:
             async with asyncio.timeout(self._timeout) as deadline:
-                answer = not await self._is_asked_about(request) or await _asked(self._ask, request)
+                is_asked_about = await self._is_asked_about(request)
+                answer = await _asked(self._ask, request) if is_asked_about else True
             if deadline.expired():
                 raise TimeoutError
         except Exception as error:  # noqa: BLE001  # a gate that cannot say yes says no
@@ -83,6 +86,8 @@ class Approval(Middleware):
                 return f"{tool} did not run: nobody approved it in time.", "timeout"
             return f"{tool} did not run: it could not be approved.", type(error).__name__
         if answer is True:
+            if is_asked_about:
+                request.run.grant(request.tool)
             return None
         if answer is False or isinstance(answer, str):
             return f"{tool} was not approved{f': {answer}' if answer else '.'}", "no"
