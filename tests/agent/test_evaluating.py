@@ -1,6 +1,7 @@
 """An agent answers until its answer will do; how it ended is said, and nothing that went wrong is passed over."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -317,3 +318,47 @@ async def test_what_a_critique_says_keeps_its_label_on_the_way_back_to_the_agent
     await evaluate_and_retry(agent, critic(told, '{"pass": true}'), max_iterations=2, filter=none()).run(TASK)
     labels = [request.messages[-1].sensitivity for request in requests(agent.model)]  # type: ignore[arg-type]
     assert labels == [None, "secret"]
+
+
+@pytest.mark.parametrize("verdict", [False, Evaluation(passed=False, critique="No.")])
+async def test_a_mere_no_is_no_score_that_could_be_level(verdict: Any) -> None:
+    asked = evaluate_and_retry(writer(), scores(*[verdict] * 4, True), max_iterations=9, patience=1)
+    result = await asked.run(TASK)
+    assert (result.output, result.report.reason) == ("try 5", "pass")
+
+
+async def test_a_mere_no_of_an_agent_is_no_score_either() -> None:
+    asked = evaluate_and_retry(writer(), critic(*['{"pass": false}'] * 3), max_iterations=3, patience=1)
+    assert (await asked.run(TASK)).report.reason == "max_iterations"
+
+
+async def test_between_scores_a_mere_no_counts_for_nothing() -> None:
+    asked = evaluate_and_retry(writer(), scores(0.5, False, 0.4, False, 0.5, 0.9), max_iterations=9)
+    result = await asked.run(TASK)
+    assert (len(result.report.iterations), result.report.reason) == (5, "plateau")
+
+
+async def test_the_time_of_the_budget_is_for_an_evaluating_function_too() -> None:
+    stopped: list[str] = []
+
+    async def wait(text: str, iteration: int) -> bool:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.append(text)
+        return True
+
+    result = await evaluate_and_retry(writer(), wait, max_iterations=3, budget=Limits(max_seconds=0.02)).run(TASK)
+    assert (result.report.reason, stopped, tasks()) == ("budget", ["try 1"], set())
+    assert result.output == "try 1\n\n[not evaluated (budget, 1 answer): the budget reached max_seconds=0.02]"
+
+
+async def test_an_evaluating_function_that_answers_when_its_time_is_over_has_found_nothing() -> None:
+    async def late(text: str, iteration: int) -> bool:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return True
+
+    result = await evaluate_and_retry(writer(), late, max_iterations=1, timeout=0.01).run(TASK)
+    (only,) = result.report.iterations
+    assert (only.passed, only.error) == (False, "the evaluator did not end within 0.01 seconds")

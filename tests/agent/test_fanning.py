@@ -499,3 +499,36 @@ async def test_leaving_a_stream_stops_every_agent() -> None:
         await anext(run)
         await waits.until_running(2)
     assert (sorted(waits.stopped), tasks()) == (["A", "B"], set())
+
+
+async def test_the_time_of_the_common_budget_is_for_who_merges_too() -> None:
+    stopped: list[str] = []
+
+    async def wait(*about: Any) -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await pause()
+            stopped.append("stopped")
+        return ""
+
+    judge = Agent("Judge", model=FunctionModel(wait))
+    ways: list[tuple[dict[str, Any], str]] = [
+        ({"merge": wait}, "could not be merged"),
+        ({"merge": "judge", "judge": judge}, "were not judged"),
+    ]
+    for how, problem in ways:
+        asked = fan_out([says("A", "Left."), says("B", "Right.")], budget=Limits(max_seconds=0.03), **how)
+        answer = result_of((await boss(asked).run("go")).messages, "t1")
+        assert answer.is_error
+        assert answer.text == f"The answers {problem}: the common budget reached max_seconds=0.03."
+    assert (stopped, tasks()) == (["stopped"] * 2, set())
+
+
+async def test_a_limit_that_is_none_of_the_common_budget_is_what_the_merging_function_raised() -> None:
+    def merge(candidates: Any) -> str:
+        raise LimitExceeded("max_pages", 3)
+
+    asked = fan_out([says("A", "Left.")], merge=merge, budget=Limits(max_seconds=9))
+    answer = result_of((await boss(asked).run("go")).messages, "t1")
+    assert answer.text.startswith("The answers could not be merged: LimitExceeded: the run reached max_pages=3")

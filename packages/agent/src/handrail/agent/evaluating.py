@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
 
 from handrail.agent.delegating import Delegation, Outcome
 from handrail.agent.errors import BuildError, LimitExceeded
@@ -82,10 +82,11 @@ def evaluate_and_retry(
     An evaluator that fails has found nothing: the answer does not pass.
 
     It ends with an answer that will do, after `max_iterations`, when `patience` iterations in a row brought no score
-    better by more than `min_delta` (None: never), or when the `budget` of all of them together, within the caller's, is
-    reached. The result is then the `best` answer by score (the first of several), or the `last`; and it says so where
-    it will not do. An agent that fails makes the result an error. `timeout` is in seconds, for each answer and each
-    evaluation. `options` say how the agents are asked, and are those of `to_tool`. Raises `BuildError`.
+    better by more than `min_delta` (None: never; a mere yes or no is no score), or when the `budget` of all of them
+    together, within the caller's, is reached. The result is then the `best` answer by score (the first of several), or
+    the `last`; and it says so where it will not do. An agent that fails makes the result an error. `timeout` is in
+    seconds, for each answer and each evaluation. `options` say how the agents are asked, and are those of `to_tool`.
+    Raises `BuildError`.
     """
     check_count("max_iterations", max_iterations, name)
     if patience is not None:
@@ -131,6 +132,8 @@ class _Rounds:
         self.iterations: list[Iteration] = []
         self.is_spent = False
         self.is_expected = tool.threshold is not None
+        self.is_verdict = False
+        """Whether the latest evaluation says yes or no, and not how good the answer is."""
         self.reference: float | None = None
         self.since = 0
 
@@ -167,12 +170,15 @@ class _Rounds:
 
     async def _asked(self, asked: Delegation, input: str, label: Tier | None) -> Outcome:
         outcome = await asked.run(input, label)
-        error = outcome.error
-        self.is_spent = self.budget is not None and isinstance(error, LimitExceeded) and error.budget is self.budget
+        self.is_spent = self._spends(outcome.error)
         return outcome
+
+    def _spends(self, error: Exception | None) -> TypeGuard[LimitExceeded]:
+        return self.budget is not None and isinstance(error, LimitExceeded) and error.budget is self.budget
 
     async def _evaluated(self, number: int, task: str, outcome: Outcome, asked: Delegation) -> Iteration:
         usage, label = asked.usage, None
+        self.is_verdict = False
         if self.tool.evaluate is not None:
             found = await self._by_function(self.tool.evaluate, outcome.text, number)
         else:
@@ -182,6 +188,7 @@ class _Rounds:
             usage += evaluator.usage
         failed = isinstance(found, str)
         evaluation = Evaluation() if isinstance(found, str) else found
+        self.is_verdict = self.is_verdict or (evaluation.score is None and not failed)
         self.is_expected = self.is_expected or evaluation.passed is not None
         return Iteration(
             number=number,
@@ -196,15 +203,24 @@ class _Rounds:
         )
 
     async def _by_function(self, evaluate: Evaluator, text: str, number: int) -> Evaluation | str:
+        asked = called(evaluate, text, number)
         try:
             async with asyncio.timeout(self.tool.seconds) as deadline:
-                return as_evaluation(await called(evaluate, text, number))
+                found = await (asked if self.budget is None else self.budget.in_time(asked))
+            if not deadline.expired():
+                self.is_verdict = isinstance(found, bool)
+                return as_evaluation(found)
         except Exception as error:  # noqa: BLE001  # an evaluator that raises has found nothing
-            if deadline.expired():
-                return f"the evaluator did not end within {self.tool.seconds} seconds"
-            return f"{type(error).__name__}: {error}"
+            if self._spends(error):
+                self.is_spent = True
+                return f"the budget reached {error.limit}={error.value}"
+            if not deadline.expired():
+                return f"{type(error).__name__}: {error}"
+        return f"the evaluator did not end within {self.tool.seconds} seconds"
 
     def _is_level(self, iteration: Iteration) -> bool:
+        if self.is_verdict:
+            return False
         score = iteration.score
         if score is not None and (self.reference is None or score - self.reference > self.tool.min_delta):
             self.reference, self.since = score, 0

@@ -37,7 +37,7 @@ class FanOut(TeamTool, frozen=True, kw_only=True, dict=True, eq=False):
         """Asks all agents, and merges. Raises what ends the run, when every agent has stopped."""
         fan = _Fan(self, turn, call)
         candidates = await fan.ask(input)
-        response = await Merging(self, turn, call, candidates, fan.first).response(input)
+        response = await Merging(self, turn, call, candidates, fan.first, fan.budget).response(input)
         report: FannedOut = response.value
         won = report.winner.agent if report.winner is not None else ""
         way = self.merge if isinstance(self.merge, str) else getattr(self.merge, "__name__", "function")
@@ -64,6 +64,7 @@ def fan_out(
     Each is a sub-agent of the caller; `options` say how each is asked, and are those of `to_tool` (`filter`, `returns`,
     `expose`, …). One that needs its own is given as `to_tool(agent, …)`. `timeout` is in seconds, for each agent.
     `budget` bounds all of them together, within the caller's: when it is reached, those that still run are stopped.
+    Its `max_seconds` are for a judge or a merging function as well.
     One that fails does not trouble the others. `merge` says what the result is:
 
     - `concat`: the answers in list order with the `separator` between, and `[status: name]` in the place of the others.

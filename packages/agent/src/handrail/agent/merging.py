@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from handrail.agent.delegating import Delegation
+from handrail.agent.errors import LimitExceeded
 from handrail.agent.kernel.requests import ToolResponse
+from handrail.agent.limits import Budget
 from handrail.agent.teams import read_json
 from handrail.agent.threads import called
 from handrail.filters import ToolCall
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from handrail.agent.fanning import FanOut
     from handrail.agent.loop import Turn
 
+_T = TypeVar("_T")
 Way: TypeAlias = Literal["concat", "first_success", "judge"]
 """The ready ways to make one result of several answers."""
 Merge: TypeAlias = "Way | Callable[[Sequence[Candidate]], Any]"
@@ -63,16 +66,23 @@ class FannedOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Merging:
-    """The merge of one call: the candidates, and the first of them that answered."""
+    """The merge of one call: the candidates, the first of them that answered, and whose time is left."""
 
     def __init__(
-        self, tool: "FanOut", turn: "Turn", call: ToolCall, candidates: tuple[Candidate, ...], first: int | None
+        self,
+        tool: "FanOut",
+        turn: "Turn",
+        call: ToolCall,
+        candidates: tuple[Candidate, ...],
+        first: int | None,
+        budget: Budget | None,
     ) -> None:
         self.tool = tool
         self.turn = turn
         self.call = call
         self.candidates = candidates
         self.first = first
+        self.budget = budget
         self.completed = [each for each in candidates if each.status == "completed"]
         self.judge = Usage()
 
@@ -93,9 +103,10 @@ class Merging:
 
     async def _by_function(self, merge: Callable[[Sequence[Candidate]], Awaitable[Any] | Any]) -> ToolResponse:
         try:
-            merged = await called(merge, self.candidates)
+            merged = await self._in_time(called(merge, self.candidates))
         except Exception as error:  # noqa: BLE001  # as with a tool, the model is told of whatever it raises
-            return self._failed(f"The answers could not be merged: {type(error).__name__}: {error}", error=error)
+            told = self._limit(error) or f"{type(error).__name__}: {error}"
+            return self._failed(f"The answers could not be merged: {told}", error=error)
         if isinstance(merged, Candidate):
             return self._won(merged)
         if not isinstance(merged, str):
@@ -112,7 +123,14 @@ class Merging:
         ]
         data = json.dumps({"question": question, "answers": answers}, ensure_ascii=False, indent=1)
         asked = Delegation(self.turn, self.tool.judge, self.call, part=len(self.candidates) + 1)
-        outcome = await asked.run(JUDGED.format(data=data), highest(*self._labels(self.completed)))
+        try:
+            label = highest(*self._labels(self.completed))
+            outcome = await self._in_time(asked.run(JUDGED.format(data=data), label))
+        except LimitExceeded as error:
+            if not (limit := self._limit(error)):
+                raise
+            self.judge = asked.usage
+            return self._failed(f"The answers were not judged: {limit}", error=error)
         self.judge = asked.usage
         if outcome.status != "completed" or outcome.is_silent:
             return self._failed(f"The answers were not judged. {outcome.text}", outcome.label, outcome.error)
@@ -122,6 +140,15 @@ class Merging:
         if picked not in [answer["number"] for answer in answers]:
             return self._failed(f"The judge {asked.name} picked {picked}, which is none of the answers.")
         return self._won(self.candidates[picked - 1])
+
+    def _in_time(self, work: Awaitable[_T]) -> Awaitable[_T]:
+        return work if self.budget is None else self.budget.in_time(work)
+
+    def _limit(self, error: Exception) -> str:
+        """Which limit of the common budget this is; nothing for another error."""
+        if self.budget is None or not isinstance(error, LimitExceeded) or error.budget is not self.budget:
+            return ""
+        return f"the common budget reached {error.limit}={error.value}."
 
     def _won(self, candidate: Candidate) -> ToolResponse:
         if candidate.status != "completed":
