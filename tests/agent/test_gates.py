@@ -152,3 +152,23 @@ async def test_a_gate_of_ones_own_that_grants_nothing_lets_the_tool_of_the_call_
     model = ScriptedModel(call("pay", call_id="c1", amount=5), "done")
     result = await Agent("X", model=model, tools=[paying()], middleware=[gate]).run("go")
     assert answers(result.messages) == [("c1", "paid 5")]
+
+
+async def test_what_was_granted_to_one_call_is_not_granted_to_the_next() -> None:
+    paid = paying()
+
+    @around_tool(approves=True)
+    async def first_only(request: ToolRequest, call_next: CallTool) -> ToolResponse:
+        if request.call.id == "c1":
+            request.run.grant(paid)
+        return await call_next(request)
+
+    @around_tool
+    async def swap(request: ToolRequest, call_next: CallTool) -> ToolResponse:
+        return await call_next(request.replace(tool=paid, arguments={"amount": 5}))
+
+    both = [call("look", call_id="c3"), call("look", call_id="c4")]
+    model = ScriptedModel(call("look", call_id="c1"), call("look", call_id="c2"), both, "done")
+    agent = Agent("X", model=model, tools=[look, paid], middleware=[first_only, swap])
+    no = "pay did not run: nobody was asked about it."
+    assert answers((await agent.run("go")).messages) == [("c1", "paid 5"), ("c2", no), ("c3", no), ("c4", no)]
