@@ -454,7 +454,7 @@ async def test_an_agent_with_an_output_type_that_is_entered_again_has_all_its_at
     def answer(value: Any) -> Any:
         return call("final_answer", value=value)
 
-    layer = Check(lambda output: "" if output == 2 else "It is not 2.")
+    layer = Check(lambda output: "" if str(output) == "2" else "It is not 2.")
     model = ScriptedModel(answer("bad"), answer(1), answer("bad"), answer(2))
     agent = Agent("A", model=model, middleware=[layer], output_type=Output(int, retries=1))
     result = await agent.run("go")
