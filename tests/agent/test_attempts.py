@@ -281,3 +281,14 @@ async def test_without_its_key_a_tool_does_not_run(key: Any) -> None:
     result = await once(made)
     assert (result.is_error, calls) == (True, [])
     assert "was not run" in result.text
+
+
+async def test_a_tool_that_keeps_the_cancel_of_its_time_and_answers_later_has_taken_too_long() -> None:
+    async def keeps() -> str:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return "late"
+        return "never"
+
+    assert (await once(tool(side_effects="pure", timeout=0.01)(keeps))).text == "keeps did not end within 0.01 seconds."

@@ -6,7 +6,17 @@ from typing import Any
 import pytest
 
 from agent.desks import answers, failure, hear, requests, roles, unlawful
-from handrail.agent import Agent, BuildError, LimitExceeded, Limits, RunContext, ScriptedModel, handoff, tool
+from handrail.agent import (
+    Agent,
+    BuildError,
+    FunctionModel,
+    LimitExceeded,
+    Limits,
+    RunContext,
+    ScriptedModel,
+    handoff,
+    tool,
+)
 from handrail.agent.events import LimitReached
 from handrail.agent.kernel import Middleware, after_model
 from handrail.agent.limits import Budget
@@ -286,3 +296,12 @@ async def test_a_handoff_by_code_beside_calls_over_the_limit_does_not_happen_whe
     a = Agent("A", model=model, tools=[route], handoffs=[handoff(b)], middleware=[after_model(after)])
     result = await a.run("go", limits=Limits(max_tool_calls=1, on_max_tool_calls="end"))
     assert (result.status, result.agent, result.handoffs, breaches(result.messages)) == ("failed", "A", (), [])
+
+
+async def test_the_error_says_whose_limit_it_was() -> None:
+    def again(request: Any) -> Any:
+        return call("nothing")
+
+    own = Agent("X", model=FunctionModel(again), limits=Limits(max_steps=2))
+    assert "the turn of X reached max_steps=2" in str(await failure(own, "go", limits=Limits(max_steps=9)))
+    assert "the run reached max_steps=1" in str(await failure(own, "go", limits=Limits(max_steps=1)))

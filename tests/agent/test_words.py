@@ -164,3 +164,23 @@ def test_letters_with_a_stroke_have_their_case_too(crossed: str) -> None:
 )
 def test_names_with_strokes_are_found_as_they_are_typed_elsewhere(word: str, text: str) -> None:
     assert Words([word]).within(text)
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        ("falcon", "falϲon"),
+        ("falcon", "FALϹON"),
+        ("falcon", "fꭺlcon"),
+        ("falcon", "fal\x1ccon"),
+        ("falcon", "fal\u2065con"),
+        ("falcon", "fal\U000e0fffcon"),
+        ("don’t panic", "don't panic"),
+        ("don't panic", "don’t panic"),
+        ("X–ray", "x-ray"),
+        ("Łódź", "Lodz"),
+        ("Lodz", "ŁÓDŹ"),
+    ],
+)
+def test_words_and_texts_are_read_alike_at_every_stage(word: str, text: str) -> None:
+    assert Words([word]).within(f"a {text} here")

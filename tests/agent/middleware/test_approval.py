@@ -448,3 +448,34 @@ async def test_a_tool_that_was_not_approved_is_an_error_of_class_denied_for_the_
     bank = Bank()
     await swapped(bank, Approval(yes), Watching(bank.pay, {"amount": 5}))
     assert [(response.is_error, response.error_class) for response in seen] == [(True, "denied")]
+
+
+async def test_a_yes_that_comes_when_the_loop_was_busy_past_the_time_is_late() -> None:
+    async def busy(request: Any) -> bool:
+        end = asyncio.get_running_loop().time() + 0.03
+        while asyncio.get_running_loop().time() < end:
+            pass
+        return True
+
+    paid: list[int] = []
+    assert "nobody approved it in time" in await asked(Approval(busy, timeout=0.01), paid)
+    assert paid == []
+
+
+async def test_who_was_asked_and_gave_up_has_not_said_yes_and_the_run_goes_on() -> None:
+    async def gives_up(request: Any) -> bool:
+        raise asyncio.CancelledError
+
+    paid: list[int] = []
+    assert "could not be approved" in await asked(Approval(gives_up), paid)
+    assert paid == []
+
+
+async def asked(layer: Approval, paid: list[int]) -> str:
+    async def pay() -> str:
+        paid.append(1)
+        return "paid"
+
+    model = ScriptedModel(call("pay", call_id="c1"), "done")
+    result = await Agent("X", model=model, tools=[tool(needs_approval=True)(pay)], middleware=[layer]).run("go")
+    return next(message.text for message in result.messages if message.role == "tool")

@@ -363,3 +363,14 @@ async def test_a_message_is_read_once_however_many_steps_follow(outer: list[Midd
 def test_what_cannot_work_is_refused_at_once(words: Any, options: Any, found: str) -> None:
     with pytest.raises(BuildError, match=found):
         Safeguard(words, **options)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [[r'```json\n{"a":"\u0046alcon"}\n```'.replace("\\n", "\n")], [r'{"a":"\u0046al', 'con"}']],
+    ids=["fence", "parts"],
+)
+async def test_json_in_a_fence_or_in_several_parts_has_its_escapes_undone(parts: Any) -> None:
+    model = ScriptedModel(assistant(*parts))
+    result = await Agent("X", model=model, middleware=[Safeguard(["falcon"], failure_response="No.")]).run("go")
+    assert result.output == "No."

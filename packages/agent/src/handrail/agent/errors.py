@@ -99,7 +99,8 @@ class LimitExceeded(RunError):
         self.value = value
         self.path = path
         way = f" ({' -> '.join(path)})" if path else ""
-        super().__init__(f"the run reached {limit}={value}{way}; raise the limit, or go on from error.messages")
+        whose = getattr(budget, "owner", "the run")
+        super().__init__(f"{whose} reached {limit}={value}{way}; raise the limit, or go on from error.messages")
 
 
 class LoopDetected(LimitExceeded):

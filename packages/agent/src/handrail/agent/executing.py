@@ -216,13 +216,17 @@ def _key(tool: Tool, arguments: dict[str, Any]) -> str | None:
 async def _in_time(tool: Tool, arguments: dict[str, Any], context: RunContext[Any]) -> Any:
     if tool.timeout is None:
         return await tool.call(arguments, context)
+    late = f"{tool.name} did not end within {tool.timeout} seconds."
     try:
         async with asyncio.timeout(tool.timeout) as deadline:
-            return await tool.call(arguments, context)
+            value = await tool.call(arguments, context)
     except TimeoutError as error:
         if deadline.expired():
-            raise TookTooLong(f"{tool.name} did not end within {tool.timeout} seconds.") from error
+            raise TookTooLong(late) from error
         raise
+    if deadline.expired():
+        raise TookTooLong(late)  # it kept the cancel to itself, and what it gives comes too late
+    return value
 
 
 async def _repeated(

@@ -98,6 +98,7 @@ class Budget:
         "limits",
         "metered",
         "outer",
+        "owner",
         "priced",
         "steps",
         "tool_calls",
@@ -108,6 +109,7 @@ class Budget:
             raise BuildError(f"limits are Limits(…), not {limits!r}")
         self.limits = limits
         self.outer = outer
+        self.owner = "the run"
         self.steps = 0
         self.tool_calls = 0
         self.handoffs = 0

@@ -120,7 +120,10 @@ class TurnState:
         self.bound = bound
         self.path = scope.path(bound.name)
         limits = bound.agent.limits
-        self.budget = outer if limits is None or limits == outer.limits else Budget(limits, outer)
+        self.budget = outer
+        if limits is not None and limits != outer.limits:
+            self.budget = Budget(limits, outer)
+            self.budget.owner = f"the turn of {bound.name}"
         self.emit = scope.emit
         self.tell = _teller(scope, self.path)
         deps = scope.deps_of(self.path)

@@ -69,7 +69,7 @@ class Approval(Middleware):
         if refused is None:
             return await call_next(request)
         text, why = refused
-        request.run.tell("denied", tool=tool.name, call_id=request.call.id, why=why)
+        request.run.note("denied", tool=tool.name, call_id=request.call.id, why=why)
         return _error("denied", text)
 
     async def _refusal(self, request: ToolRequest) -> tuple[str, str] | None:
@@ -79,10 +79,16 @@ class Approval(Middleware):
             async with asyncio.timeout(self._timeout) as deadline:
                 is_asked_about = await self._is_asked_about(request)
                 answer = await _asked(self._ask, request) if is_asked_about else True
-            if deadline.expired():
+            if _is_late(deadline):
                 raise TimeoutError
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Who was asked gave up, and nobody cancelled the run.
+            return f"{tool} did not run: it could not be approved.", "CancelledError"
         except Exception as error:  # noqa: BLE001  # a gate that cannot say yes says no
-            if isinstance(error, TimeoutError) and deadline.expired():
+            if isinstance(error, TimeoutError) and _is_late(deadline):
                 return f"{tool} did not run: nobody approved it in time.", "timeout"
             return f"{tool} did not run: it could not be approved.", type(error).__name__
         if answer is True:
@@ -106,6 +112,12 @@ class Approval(Middleware):
 
     def __repr__(self) -> str:
         return f"Approval({self._ask!r})"
+
+
+def _is_late(deadline: asyncio.Timeout) -> bool:
+    # A loop that was busy past the time has not been told of it yet.
+    ends = deadline.when()
+    return deadline.expired() or (ends is not None and asyncio.get_running_loop().time() >= ends)
 
 
 async def _asked(ask: Ask, request: ToolRequest) -> object:

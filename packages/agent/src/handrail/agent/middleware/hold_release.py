@@ -108,10 +108,10 @@ class HoldRelease(Middleware):
         except Exception as error:  # noqa: BLE001  # a gate that fails is closed
             verdict, problem = False, tell(error)["type"]
         if problem:
-            request.run.tell("check_failed", by=self.name, problem=problem)
+            request.run.note("check_failed", by=self.name, problem=problem)
         if verdict is True:
             return None
-        request.run.tell("blocked", by=self.name, where="output")
+        request.run.note("blocked", by=self.name, where="output")
         return verdict if isinstance(verdict, str) else self.replacement
 
 

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator
 from hashlib import sha256
 
 from handrail.agent.errors import BuildError
+from handrail.agent.json_texts import NotJson, read_json
 from handrail.agent.kernel.middlewares import CallChat, Middleware
 from handrail.agent.kernel.requests import ChatRequest, ChatResponse
 from handrail.agent.words import Words
@@ -84,7 +85,7 @@ class Safeguard(Middleware):
 
     def _blocked(self, request: ChatRequest, message: Message, usage: Usage) -> ChatResponse:
         where = {"assistant": "output", "tool": "tool_result"}.get(message.role, "input")
-        request.run.tell("blocked", where=where, message_id=message.id)
+        request.run.note("blocked", where=where, message_id=message.id)
         return ChatResponse(assistant(self._failure_response), usage, "content_filtered")
 
 
@@ -99,8 +100,23 @@ def _read(message: Message) -> Iterator[str]:
         yield from _texts(part)
     words = [part.text for part in message.content if type(part) is Text]
     if len(words) > 1:
-        yield "".join(words)
-        yield " ".join(words)
+        for joined in ("".join(words), " ".join(words)):
+            yield joined
+            yield from _decoded(joined)
+    else:
+        for word in words:
+            yield from _decoded(word)
+
+
+def _decoded(text: str) -> Iterator[str]:
+    # JSON in a code fence, or in several parts, has its escapes undone as JSON that stands alone has.
+    if "\\" not in text:
+        return
+    try:
+        inner = read_json(text).text
+    except NotJson:
+        return
+    yield from [found for found, _ in strings(Text(inner))]
 
 
 def _texts(part: Part) -> Iterator[str]:
