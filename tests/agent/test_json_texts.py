@@ -69,3 +69,8 @@ def test_depth_is_counted_in_values_and_not_in_texts() -> None:
 
 def test_half_a_surrogate_pair_is_no_character() -> None:
     assert read_json('["\\ud800", "\\ud83d\\ude00"]').value == ["\ufffd", "😀"]
+
+
+def test_two_keys_of_half_a_pair_are_one_that_stands_twice() -> None:
+    with pytest.raises(NotJson, match="stands twice"):
+        read_json('{"\\ud800": 1, "\\udfff": 2}')

@@ -212,7 +212,7 @@ async def test_a_json_schema_is_checked_with_the_place_of_the_mistake() -> None:
     made = Tool.from_json_schema("it", "Counts.", schema, it, side_effects="pure")
     assert (await once(made, '{"n": 3, "x": 1}')).text == "{'n': 3, 'x': 1}"
     bad = await once(made, '{"n": 0}')
-    assert (bad.is_error, "$.n: it is less than the minimum of 1" in bad.text) == (True, True)
+    assert (bad.is_error, "#/n: it is less than the minimum of 1" in bad.text) == (True, True)
     for text in ("[]", "7", "{"):
         assert (await once(made, text)).is_error
 
@@ -222,7 +222,7 @@ def test_the_schema_given_is_not_changed_and_a_broken_one_is_refused() -> None:
     made = Tool.from_json_schema("it", "", schema, requests)
     made.prepare()
     assert schema == {"type": "object", "properties": {"a": {"type": "string"}}}
-    with pytest.raises(BuildError, match="not valid"):
+    with pytest.raises(BuildError, match="the tool it: #/type: "):
         Agent("X", model=ScriptedModel(), tools=[Tool.from_json_schema("it", "", {"type": "objekt"}, requests)])
 
 
@@ -356,13 +356,62 @@ async def test_a_null_that_a_schema_does_not_take_is_that_parameter_left_out() -
     assert (await once(made, '{"a":"x","b":null}')).text == '{"a":"x"}'
     refused = await once(made, '{"a":null}')
     assert refused.is_error
-    assert "$.a: it is not of type 'string'" in refused.text
+    assert '#/a: it is not of type "string"' in refused.text
 
 
 @pytest.mark.parametrize("reference", ["https://example.org/money.json", "#/$defs/money"])
 def test_a_schema_that_refers_to_what_it_does_not_hold_is_refused_and_nothing_is_fetched(reference: str) -> None:
     schema = {"type": "object", "properties": {"price": {"$ref": reference}}}
-    with pytest.raises(BuildError, match=r"refers to .* nothing is fetched"):
+    with pytest.raises(
+        BuildError, match=r"the tool it: #/properties/price/\$ref: .* leads to no schema; nothing is fetched"
+    ):
         Agent("X", model=ScriptedModel(), tools=[Tool.from_json_schema("it", "", schema, print)])
     held = {**schema, "$defs": {"money": {"$id": "https://example.org/money.json", "type": "number"}}}
     Agent("X", model=ScriptedModel(), tools=[Tool.from_json_schema("it", "", held, print)])
+
+
+@pytest.mark.parametrize(
+    ("schema", "problem"),
+    [
+        ({"type": "array"}, "no object can fit"),
+        ({"type": ["string", "null"]}, "no object can fit"),
+        ({"enum": [1, "a"]}, "no object can fit"),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}}, "no object can fit"),
+        ({"anyOf": [{"type": "string"}, False]}, "no object can fit"),
+        ({"type": "object", "allOf": [{"type": "object"}, {"const": 1}]}, "no object can fit"),
+        ({"$ref": "#"}, "refers to itself without end"),
+        ({"properties": {"a": {"$ref": "#/properties/a"}}}, "refers to itself without end"),
+        ({"properties": {"a": {"pattern": "["}}}, "the keyword 'pattern'"),
+    ],
+)
+def test_a_schema_that_no_call_could_fit_is_refused(schema: Any, problem: str) -> None:
+    with pytest.raises(BuildError, match=problem):
+        Agent("X", model=ScriptedModel(), tools=[Tool.from_json_schema("it", "", schema, print)])
+
+
+async def test_what_a_schema_from_elsewhere_says_beside_the_draft_means_nothing() -> None:
+    schema = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "properties": {
+            "a": {"type": "string", "nullable": True, "example": "x", "format": "currency", "ui": {"type": 5}},
+            "b": {"$ref": "#/components/schemas/b"},
+        },
+        "components": {"schemas": {"b": {"type": "integer", "markdownDescription": "b"}}},
+    }
+    made = Tool.from_json_schema("it", "", schema, lambda **given: given)
+    assert (await once(made, '{"a":"x","b":1}')).text == '{"a":"x","b":1}'
+    assert "#/b: it is not of type" in (await once(made, '{"a":"x","b":"1"}')).text
+
+
+async def test_a_pattern_that_goes_back_and_back_does_not_stop_the_loop() -> None:
+    for pattern in ("^(a+)+$", r"^(a|a)*(?=b)\1$"):
+        schema = {"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}}
+        made = Tool.from_json_schema("it", "", schema, lambda **given: given)
+        refused = await once(made, f'{{"a":"{"a" * 5_000}!"}}')
+        assert refused.text.startswith("Invalid arguments: #/a: it")
+
+
+async def test_arguments_that_are_nested_too_deep_are_refused() -> None:
+    made = Tool.from_json_schema("it", "", {"type": "object"}, lambda **given: len(given))
+    assert (await once(made, '{"a":' * 99 + "1" + "}" * 99)).text == "1"
+    assert "deeper than 100 levels" in (await once(made, '{"a":' * 101 + "1" + "}" * 101)).text

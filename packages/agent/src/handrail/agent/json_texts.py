@@ -41,11 +41,11 @@ def read_json(text: str, *, fence: bool = True) -> JsonText:
             raise
         read = _read(inside, "```")
     # A bracket within a text counts too, so this only says whether to look.
-    if read.text.count("[") + read.text.count("{") > DEEPEST and _depth(read.value) > DEEPEST:
+    if read.text.count("[") + read.text.count("{") > DEEPEST and levels(read.value) > DEEPEST:
         raise NotJson(f"it is nested deeper than {DEEPEST} levels")
     if "\\u" in read.text:
-        # Half a surrogate pair is no character; it becomes U+FFFD here as everywhere.
-        return read._replace(value=json.loads(whole(json.dumps(read.value, ensure_ascii=False))))
+        # Half a surrogate pair is no character; it becomes U+FFFD here as everywhere, so two keys may become one.
+        return read._replace(value=_DECODER.decode(whole(json.dumps(read.value, ensure_ascii=False))))
     return read
 
 
@@ -101,7 +101,8 @@ def _float(text: str) -> float:
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
 
 
-def _depth(value: Any) -> int:
+def levels(value: Any) -> int:
+    """How many objects and arrays stand within one another in a value."""
     deepest, level = 0, _containers([value])
     while level:
         deepest += 1

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from handrail.agent.errors import BuildError
 
@@ -21,7 +21,9 @@ FORMATS = (
 FARTHEST = 20
 """How many schemas may hold for one value by way of one another (`$ref`, `allOf` and their like)."""
 
-_SAME_VALUE = ("$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas")
+SAME_VALUE = ("$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas")
+"""The keywords whose schemas hold for the value itself, and not for its parts."""
+_ALL_HOLD = ("$ref", "$dynamicRef", "allOf")
 _VOCABULARIES = ("core", "applicator", "unevaluated", "validation", "meta-data", "format-annotation", "content")
 _ELSEWHERE = {
     "nullable": 'add "null" to the type',
@@ -30,6 +32,19 @@ _ELSEWHERE = {
     "$recursiveRef": "use $dynamicRef",
     "id": "use $id",
 }
+
+
+class Edge(NamedTuple):
+    """A schema that another leads to: under which keyword, and the name or place there."""
+
+    keyword: str
+    name: str
+    inner: Json
+
+    @property
+    def schema(self) -> int:
+        """Its `id()`."""
+        return id(self.inner)
 
 
 def pointer(path: Sequence[str | int]) -> str:
@@ -78,15 +93,19 @@ class Survey:
 
     `take` raises `BuildError`, with `what`, the place and the keyword, for a keyword that no vocabulary of the draft
     knows, another draft, a format that it does not define, a reference that leads to no schema (none is fetched), and
-    schemas that lead back to themselves, or too far, for one value.
+    schemas that lead back to themselves, or too far, for one value. With `foreign`, keywords that the draft does not
+    know and formats mean nothing, and schemas that say they are of another draft are read as of this one.
+
+    `edges` are the schemas that each leads to, by their `id()`, while the surveyed schema lives.
     """
 
-    def __init__(self, schema: Json, what: str, formats: bool) -> None:
+    def __init__(self, schema: Json, what: str, formats: bool, foreign: bool = False) -> None:
         from jsonschema_specifications import REGISTRY
         from referencing.jsonschema import DRAFT202012
 
         self._what = what
         self._formats = formats
+        self._foreign = foreign
         self._known = keywords()
         self._resource = DRAFT202012.create_resource
         root = self._resource(schema)
@@ -94,7 +113,7 @@ class Survey:
         resolver = REGISTRY.with_resource(root.id() or "", root).resolver(root.id() or "")
         self._waiting: deque[tuple[Json, str, Resolver]] = deque([(schema, "#", resolver)])
         self._places: dict[int, str] = {}
-        self._same_value: dict[int, list[int]] = {}
+        self.edges: dict[int, list[Edge]] = {}
 
     def take(self) -> None:
         """Raises `BuildError` for the first thing that is wrong."""
@@ -109,9 +128,13 @@ class Survey:
         from graphlib import CycleError, TopologicalSorter
 
         far: dict[int, int] = {}
+        same = {
+            each: [edge.schema for edge in edges if edge.keyword in SAME_VALUE and edge.schema in self.edges]
+            for each, edges in self.edges.items()
+        }
         try:
-            for each in TopologicalSorter(self._same_value).static_order():
-                far[each] = 1 + max([far[inner] for inner in self._same_value[each]], default=0)
+            for each in TopologicalSorter(same).static_order():
+                far[each] = 1 + max([far[inner] for inner in same[each]], default=0)
                 if far[each] > FARTHEST:
                     self._refuse(
                         self._places[each], f"more than {FARTHEST} schemas hold here for one and the same value"
@@ -120,28 +143,42 @@ class Survey:
             cycle: list[int] = error.args[1]
             self._refuse(min([self._places[each] for each in cycle]), "this schema refers to itself without end")
 
+    def takes_objects(self, schema: Json) -> bool:
+        """Whether an object might fit this schema, as far as its types and constants say."""
+        if not isinstance(schema, dict):
+            return schema is not False
+        kinds = schema.get("type", "object")
+        values = schema.get("enum", [schema["const"]] if "const" in schema else [{}])
+        if "object" not in ([kinds] if isinstance(kinds, str) else kinds) or not [v for v in values if type(v) is dict]:
+            return False
+        fit: dict[str, list[bool]] = {}
+        for edge in self.edges[id(schema)]:
+            if edge.keyword in SAME_VALUE:
+                fit.setdefault(edge.keyword, []).append(self.takes_objects(edge.inner))
+        every = all([all(fit.get(keyword, ())) for keyword in _ALL_HOLD])
+        return every and all([any(fit[keyword]) for keyword in ("anyOf", "oneOf") if keyword in fit])
+
     def _refuse(self, place: str, problem: str) -> None:
         raise BuildError(f"{self._what}: {place}: {problem}")
 
     def _look(self, schema: dict[str, Json], place: str, resolver: Resolver) -> None:
-        same = self._same_value[id(schema)] = []
+        edges = self.edges[id(schema)] = []
         for keyword, value in schema.items():
             here = f"{place}{pointer([keyword])[1:]}"
             if keyword not in self._known:
-                if not keyword.startswith("x-"):
+                if not keyword.startswith("x-") and not self._foreign:
                     self._refuse(here, self._unknown(keyword))
                 continue
-            if keyword == "$schema" and value not in (DRAFT, f"{DRAFT}#"):
+            if keyword == "$schema" and value not in (DRAFT, f"{DRAFT}#") and not self._foreign:
                 self._refuse(here, f"only {DRAFT} is known here, not {value!r}")
             if keyword == "format" and self._formats and value not in FORMATS:
                 possible = ", ".join(FORMATS)
                 self._refuse(here, f"{value!r} is no format of the draft ({possible}); or pass formats=False")
             inner = list(_inner(self._known[keyword], value, here, resolver))
             if keyword in ("$ref", "$dynamicRef"):
-                inner.append(self._target(value, here, resolver))
-            self._waiting.extend(inner)
-            if keyword in _SAME_VALUE:
-                same.extend([id(each) for each, _, _ in inner if isinstance(each, dict)])
+                inner.append(("", *self._target(value, here, resolver)))
+            self._waiting.extend([found[1:] for found in inner])
+            edges.extend([Edge(keyword, name, each) for name, each, _, _ in inner])
 
     def _unknown(self, keyword: str) -> str:
         from difflib import get_close_matches
@@ -162,10 +199,10 @@ class Survey:
         return found.contents, reference, found.resolver
 
 
-def _inner(holds: str, value: Json, place: str, resolver: Resolver) -> Iterator[tuple[Json, str, Resolver]]:
+def _inner(holds: str, value: Json, place: str, resolver: Resolver) -> Iterator[tuple[str, Json, str, Resolver]]:
     if holds == "one":
-        yield value, place, resolver
+        yield "", value, place, resolver
     elif holds == "list":
-        yield from [(each, f"{place}/{number}", resolver) for number, each in enumerate(value)]
+        yield from [(str(number), each, f"{place}/{number}", resolver) for number, each in enumerate(value)]
     elif holds == "map":
-        yield from [(each, f"{place}{pointer([name])[1:]}", resolver) for name, each in value.items()]
+        yield from [(name, each, f"{place}{pointer([name])[1:]}", resolver) for name, each in value.items()]

@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from handrail.agent.efforts import Effort, TooMuch, first_only
 from handrail.agent.errors import BuildError
 from handrail.agent.keywords import DRAFT, Json, Survey, keyword_at, pointer
 
@@ -30,27 +32,88 @@ class Problem(msgspec.Struct, frozen=True, order=True):
         return f"{self.place}: {self.what}"
 
 
+class Found(msgspec.Struct, frozen=True):
+    """A problem with the steps that lead to its place."""
+
+    path: Sequence[str | int]
+    problem: Problem
+
+
 class Schema:
     """A JSON Schema (draft 2020-12, all of it), compiled; nothing it refers to is fetched.
 
     `what` says in errors whose it is; with `formats=False` no format is checked. Raises `BuildError`, naming place and
     keyword, for what is no valid schema, a pattern that is no regular expression, and what `Survey` refuses. A value is
     JSON of no more levels than `read_json` lets through.
+
+    With `foreign` it is one that others wrote for an object: keywords that the draft does not know and formats mean
+    nothing, and one that no object can fit is refused.
     """
 
-    def __init__(self, schema: Mapping[str, Json] | bool, *, what: str, formats: bool = True) -> None:
-        self._validator = _compiled(_copied(schema, what), what, formats)
+    def __init__(
+        self, schema: Mapping[str, Json] | bool, *, what: str, formats: bool = True, foreign: bool = False
+    ) -> None:
+        self._formats = formats and not foreign
+        self._schema = _copied(schema, what)
+        if foreign and isinstance(self._schema, dict):
+            self._schema.pop("$schema", None)
+        self._survey = survey = Survey(self._schema, what, self._formats, foreign)
+        self._validator = _checked(self._schema, survey, what, self._formats)
+        if foreign and not survey.takes_objects(self._schema):
+            raise BuildError(f"{what} is one that no object can fit")
 
     def problems(self, value: Json) -> list[Problem]:
-        """All that is wrong with a value, in the order of its places; what was found there is not repeated."""
+        """All that is wrong with a value, in the order of its places; what was found there is not repeated.
+
+        Where it would take too many steps to tell all, as with a deep tree of possibilities, it is the first problem.
+        """
+        return [found.problem for found in self.find(value)]
+
+    def find(self, value: Json) -> list[Found]:
+        """The problems with a value, with the steps to their places."""
         from jsonschema_rs import ValidationErrorKind
 
-        found: list[tuple[list[tuple[bool, int, str]], Problem]] = []
+        # Whether it fits is remembered of each part of it; what is wrong with it is not.
+        if self._validator.is_valid(value):
+            return []
+        try:
+            Effort(self._survey.edges).count(id(self._schema), value)
+        except (TooMuch, RecursionError):
+            return [self._first(value)]
+        found: list[Found] = []
         for number, error in enumerate(self._validator.iter_errors(value), 1):
-            found.append((_order(error.instance_path), Problem(pointer(error.instance_path), _told(error))))
+            found.append(_found(error, _told(error)))
             if number == MOST or isinstance(error.kind, ValidationErrorKind.BacktrackLimitExceeded):
                 break
-        return [problem for _, problem in sorted(found)]
+        return sorted(found, key=lambda each: (_order(each.path), each.problem))
+
+    def _first(self, value: Json) -> Found:
+        from jsonschema_rs import ValidationError
+
+        try:
+            if self._first_only is not None:
+                self._first_only.validate(value)
+        except ValidationError as error:
+            return _found(error, f"{_told(error, near=False)}; more may be wrong, here and elsewhere")
+        return Found((), Problem("#", "it does not fit, and it would take too long to tell where"))
+
+    @cached_property
+    def _first_only(self) -> "Draft202012Validator | None":
+        try:
+            return _compiled(first_only(self._schema, self._survey.edges), self._formats)
+        except ValueError:
+            return None
+
+
+def value_at(value: Json, path: Sequence[str | int]) -> Json:
+    """The part of a value at a place in it."""
+    for step in path:
+        value = value[step]
+    return value
+
+
+def _found(error: "ValidationError", told: str) -> Found:
+    return Found(tuple(error.instance_path), Problem(pointer(error.instance_path), told))
 
 
 def _order(path: Sequence[str | int]) -> list[tuple[bool, int, str]]:
@@ -67,21 +130,15 @@ def _copied(schema: object, what: str) -> Json:
         raise BuildError(f"{what} holds what JSON cannot carry: {error}") from error
 
 
-def _compiled(schema: Json, what: str, formats: bool) -> "Draft202012Validator":
-    from jsonschema_rs import Draft202012Validator, FancyRegexOptions, ValidationError, meta
+def _checked(schema: Json, survey: Survey, what: str, formats: bool) -> "Draft202012Validator":
+    from jsonschema_rs import ValidationError, meta
 
     if isinstance(schema, dict) and schema.get("$schema", DRAFT) not in (DRAFT, f"{DRAFT}#"):
         raise BuildError(f"{what}: #/$schema: only {DRAFT} is known here, not {schema['$schema']!r}")
     try:
         meta.validate(schema)
-        Survey(schema, what, formats).take()
-        return Draft202012Validator(
-            schema,
-            validate_formats=formats,
-            mask="it",
-            pattern_options=FancyRegexOptions(backtrack_limit=BACKTRACKS),
-            offline=True,
-        )
+        survey.take()
+        return _compiled(schema, formats)
     except ValidationError as error:
         keyword = keyword_at(error.instance_path)
         problem = f"this does not fit the keyword {keyword!r}: {error.message[:300]}" if keyword else error.message
@@ -90,7 +147,14 @@ def _compiled(schema: Json, what: str, formats: bool) -> "Draft202012Validator":
         raise BuildError(f"{what} cannot be used as a JSON Schema: {error}") from error
 
 
-def _told(error: "ValidationError") -> str:
+def _compiled(schema: Json, formats: bool) -> "Draft202012Validator":
+    from jsonschema_rs import Draft202012Validator, FancyRegexOptions
+
+    options = FancyRegexOptions(backtrack_limit=BACKTRACKS)
+    return Draft202012Validator(schema, validate_formats=formats, mask="it", pattern_options=options, offline=True)
+
+
+def _told(error: "ValidationError", near: bool = True) -> str:
     """What is wrong, for a model to put right: what is allowed is in it, what was found is not."""
     from jsonschema_rs import ValidationErrorKind as Kind
 
@@ -98,7 +162,7 @@ def _told(error: "ValidationError") -> str:
         case Kind.Enum(options):
             return f"it is not one of {', '.join([json.dumps(option, ensure_ascii=False) for option in options])}"
         case Kind.AnyOf(context) | Kind.OneOfNotValid(context):
-            return f"it fits none of {len(context)} possibilities{_nearest(error, context)}"
+            return f"it fits none of {len(context)} possibilities{_nearest(error, context) if near else ''}"
         case Kind.FalseSchema():
             return "it is not allowed"
         case Kind.BacktrackLimitExceeded():

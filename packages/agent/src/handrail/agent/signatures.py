@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired, get_origin, get_t
 
 from handrail.agent.contexts import RunContext
 from handrail.agent.errors import BuildError
+from handrail.agent.json_texts import DEEPEST, levels
+from handrail.agent.schemas import Schema, value_at
 from handrail.agent.strictness import without_nulls
 from handrail.agent.tools import Check, InvalidArguments, Tool, explained
 from handrail.filters.messages import whole
@@ -130,67 +132,22 @@ def _parameter_descriptions(fn: Callable[..., Any]) -> dict[str, str]:
 
 def schema_check(tool: Tool) -> Check:
     """The check of arguments against the tool's own JSON Schema. Raises `BuildError` where that is not valid."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
-    from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped,unused-ignore]
-
-    schema = tool.parameters or {}
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        raise BuildError(f"the JSON Schema of the tool {tool.name} is not valid: {error.message}") from error
-    _refuse_far(tool.name, schema)
-    # With a registry of its own nothing is ever fetched.
-    validator = Draft202012Validator(schema, registry=REGISTRY)
+    schema = Schema(tool.parameters or {}, what=f"the JSON Schema of the tool {tool.name}", foreign=True)
 
     def check(text: str) -> dict[str, Any]:
         text = _readable(text)
-        arguments = json.loads(text)
-        errors = list(validator.iter_errors(arguments))
-        nulls = [error.absolute_path for error in errors if error.instance is None]
+        arguments: dict[str, Any] = json.loads(text)
+        if not isinstance(arguments, dict):
+            raise InvalidArguments("#: it is not an object")
+        if levels(arguments) > DEEPEST:
+            raise InvalidArguments(f"#: it is nested deeper than {DEEPEST} levels")
+        found = schema.find(arguments)
+        nulls = [each.path for each in found if value_at(arguments, each.path) is None]
         if nulls:
             arguments = json.loads(without_nulls(text, nulls))
-            errors = errors if any(validator.iter_errors(arguments)) else []
-        if errors:
-            raise InvalidArguments("; ".join([f"{error.json_path}: {_told(error)}" for error in errors]))
-        checked: dict[str, Any] = arguments
-        return checked
+            found = found if schema.problems(arguments) else []
+        if found:
+            raise InvalidArguments("; ".join([str(each.problem) for each in found]))
+        return arguments
 
     return check
-
-
-def _told(error: "ValidationError") -> str:
-    # What is allowed, and not what was found: that may be a secret, and goes to the model again.
-    found = f"{error.instance!r} "
-    if error.validator in ("items", "unevaluatedItems"):
-        return "it has more items than it may"
-    if not isinstance(error.validator, str):
-        return "it is not allowed"
-    return f"it {error.message.removeprefix(found)}" if error.message.startswith(found) else error.message
-
-
-def _refuse_far(name: str, schema: Mapping[str, Any]) -> None:
-    # A reference that leads nowhere would be found at the first call only.
-    from jsonschema_specifications import REGISTRY
-    from referencing.exceptions import Unresolvable
-    from referencing.jsonschema import DRAFT202012
-
-    base = schema.get("$id", "")
-    resolver = REGISTRY.with_resource(base, DRAFT202012.create_resource(dict(schema))).resolver(base_uri=base)
-    waiting: list[Any] = list(schema.values())
-    references = [schema["$ref"]] if isinstance(schema.get("$ref"), str) else []
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, Mapping):
-            if "$id" in value:
-                return  # references within it have a base of their own
-            references += [value["$ref"]] if isinstance(value.get("$ref"), str) else []
-            waiting.extend(value.values())
-        elif isinstance(value, list):
-            waiting.extend(value)
-    for reference in references:
-        try:
-            resolver.lookup(reference)
-        except Unresolvable as error:
-            problem = f"refers to {reference!r}, which it does not hold; nothing is fetched"
-            raise BuildError(f"the JSON Schema of the tool {name} {problem}") from error

@@ -93,9 +93,11 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     def from_json_schema(
         name: str, description: str, parameters: Mapping[str, Any], fn: Callable[..., Any], **options: Any
     ) -> "Tool":
-        """A tool whose arguments are described by a JSON Schema (draft 2020-12) and checked by jsonschema.
+        """A tool whose arguments are described by a JSON Schema (draft 2020-12) and checked before it runs.
 
-        Raises `BuildError` where the schema itself is not valid. `options` are the other fields of `Tool`.
+        Keywords that the draft does not know, and formats, mean nothing. Raises `BuildError` where the schema itself is
+        not valid, refers to what it does not hold, or is one that no object can fit. `options` are the other fields of
+        `Tool`.
         """
         return Tool(name=name, description=description, parameters=dict(parameters), fn=fn, **options)
 
