@@ -33,6 +33,15 @@ def test_json_is_rewritten_string_by_string_where_it_stands(before: str, after: 
     assert rewrite_json(before, loud, nothing) == after
 
 
+def test_keys_that_would_become_one_stay_distinct_in_their_object() -> None:
+    def same(text: str, _: str) -> str:
+        return "X" if text.startswith("s") else text
+
+    text = '{"s1":1,"a":[{"s2":2}],"s2":"s","X":4,"s1":5}'
+    assert rewrite_json(text, same, nothing) == '{"X 2":1,"a":[{"X":2}],"X 3":"X","X":4,"X 2":5}'
+    assert rewrite_json(text, same, nothing, keys=False) == text.replace('"s"', '"X"')
+
+
 @pytest.mark.parametrize("opened", ['{"a":', "[", '["'])
 def test_deep_nesting_is_read_like_any_other(opened: str) -> None:
     text = opened * 20_000

@@ -49,7 +49,8 @@ _TEXTUAL = lazy(r"text/|application/(?:[\w.-]{1,40}\+)?(?:json|xml|yaml)\b", re.
 
 
 class Token(NamedTuple):
-    """A string, number or word of a JSON text: where it stands, what it says, and the key before it."""
+    """A string, number or word of a JSON text: where it stands, what it says, the key before it, and the number of the
+    object or list that holds it."""
 
     start: int
     end: int
@@ -57,38 +58,53 @@ class Token(NamedTuple):
     key: str
     is_key: bool
     is_text: bool
+    holder: int
 
 
 def json_tokens(text: str) -> list[Token] | None:
     """The strings, numbers and words of a JSON text in order, or None where it does not read as JSON."""
     found: list[Token] = []
     place, key = 0, ""
+    holders, opened = [0], 0
     while (match := _TOKEN.match(text, place)) is not None:
         place = match.end()
         kind = match.lastgroup or ""
         if kind == "sign":
-            key = key if match["sign"] == ":" else ""
+            sign = match["sign"]
+            key = key if sign == ":" else ""
+            if sign in "{[":
+                opened += 1
+                holders.append(opened)
+            elif sign in "}]" and len(holders) > 1:
+                holders.pop()
             continue
         said = _decoded(match[kind]) if kind == "text" else match[kind]
         if said is None:
             return None
         is_key = kind == "text" and _COLON.match(text, place) is not None
-        found.append(Token(*match.span(kind), said, "" if is_key else key, is_key, kind == "text"))
+        found.append(Token(*match.span(kind), said, "" if is_key else key, is_key, kind == "text", holders[-1]))
         key = said if is_key else ""
     return None if text[place:].strip() else found
 
 
-def rewrite_json(text: str, change: Change, across: Across, depth: int = 0) -> str:
+def rewrite_json(text: str, change: Change, across: Across, depth: int = 0, *, keys: bool = True) -> str:
     """The JSON text with each string, and each number or word that `change` does not leave alone, put in a string.
 
     What `across` finds beyond the bounds of one string is put to `change` as well, and stands for each value that it
-    touches. A text that is not JSON is changed as plain text, its escapes undone where they hide something.
+    touches. Keys that would become the same key stay distinct; without `keys` they stay as they are, but for those of
+    JSON within a string. A text that is not JSON is changed as plain text, its escapes undone where they hide
+    something.
     """
     read = json_tokens(text) if depth < DEEPEST else None
     if read is None:
         # What an escape hides in broken JSON is found once it is undone; nothing that parsed is lost by that.
         hidden = [said for said in _unescaped(text) if change(said, "") != said]
         return change(hidden[-1] if hidden else text, "")
+    renamed = (
+        _renamed([token for token in read if token.is_key], lambda key: _changed(key, change, across, depth))
+        if keys
+        else {}
+    )
     spans = list(across(text))
     said: list[str] = []
     place = number = 0
@@ -96,13 +112,37 @@ def rewrite_json(text: str, change: Change, across: Across, depth: int = 0) -> s
         while number < len(spans) and spans[number][1] <= token.start:
             number += 1
         touched = number < len(spans) and spans[number][0] < token.end and not _within(spans[number], token)
-        new = _changed(text, token, change, across, depth)
+        if token.is_key:
+            new = renamed.get((token.holder, token.text), token.text)
+        else:
+            new = _changed(token, change, across, depth)
         if touched and not token.is_key and new == token.text:
             new = change(text[slice(*spans[number])], "")
         if new != token.text:
             said += (text[place : token.start], json.dumps(new, ensure_ascii=False))
             place = token.end
     return "".join([*said, text[place:]]) if said else text
+
+
+def _renamed(keys: Sequence[Token], change: Callable[[Token], str]) -> dict[tuple[int, str], str]:
+    """What becomes of each key that is changed, by the object that it stands in: no key that another has there."""
+    changed: dict[tuple[int, str], str] = {}
+    taken: set[tuple[int, str]] = set()
+    for token in keys:
+        new = change(token)
+        if new == token.text:
+            taken.add((token.holder, new))
+        else:
+            changed[token.holder, token.text] = new
+    counts: dict[tuple[int, str], int] = {}
+    for (holder, old), new in changed.items():
+        name = new
+        while (holder, name) in taken:
+            counts[holder, new] = number = counts.get((holder, new), 1) + 1
+            name = f"{new} {number}"
+        taken.add((holder, name))
+        changed[holder, old] = name
+    return changed
 
 
 def rewrite(text: str, change: Change, across: Across) -> str:
@@ -116,14 +156,15 @@ def looks_like_json(text: str) -> bool:
     return start[:1] in ("{", "[") and not start.startswith("[REDACTED") and json_tokens(text) is not None
 
 
-def rewrite_part(part: Part, change: Change, across: Across) -> Part:
-    """The part with every text in it changed; the same object where nothing is."""
+def rewrite_part(part: Part, change: Change, across: Across, *, keys: bool = True) -> Part:
+    """The part with every text in it changed; the same object where nothing is. Without `keys` those of its arguments
+    and data stay."""
 
     def words(text: str | None) -> str | None:
         return rewrite(text, change, across) if text else text
 
     def data(text: str | None) -> str | None:
-        return rewrite_json(text, change, across) if text else text
+        return rewrite_json(text, change, across, keys=keys) if text else text
 
     if isinstance(part, Text):
         return _with(part, text=words(part.text), extra=data(part.extra))
@@ -209,7 +250,7 @@ def _data(text: str | None, depth: int = 0) -> Iterator[tuple[str, str]]:
             yield from _data(token.text, depth + 1)
 
 
-def _changed(text: str, token: Token, change: Change, across: Across, depth: int) -> str:
+def _changed(token: Token, change: Change, across: Across, depth: int) -> str:
     if token.is_text and looks_like_json(token.text):
         return rewrite_json(token.text, change, across, depth + 1)
     return change(token.text, token.key)
