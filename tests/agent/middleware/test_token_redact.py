@@ -13,7 +13,7 @@ from agent.desks import Heard, hear
 from agent.kernel.test_tokens import Streaming, joined
 from handrail.agent import Agent, BuildError, ScriptedModel
 from handrail.agent.events import Arguments, Discard, MessageDone, ReasoningText, Text, ToolStart
-from handrail.agent.middleware import TokenRedact
+from handrail.agent.middleware import SchemaValidation, TokenRedact
 from handrail.agent.models import ArgumentsDelta, ChatResponse, ReasoningDelta, TextDelta
 from handrail.filters import Opaque, Reasoning, Refusal, ToolCall, assistant, redact
 from handrail.filters import Text as Words
@@ -231,9 +231,63 @@ async def test_a_pattern_that_takes_too_long_ends_the_run_and_lets_nothing_out()
         ({"patterns": "email", "window": True}, "from 1 to 1,000,000"),
         ({"patterns": "email", "replacement": 7}, "replacement is a text"),
         ({"patterns": "email", "kind": "my kind"}, "kind is a word"),
+        ({"patterns": "email", "applies_to": 7}, "not 7"),
+        ({"patterns": "email", "answer": "yes"}, "answer is True or False"),
+        ({"patterns": b"email"}, "a text or a list of texts"),
         ({"patterns": "email", "tier": "top"}, "tier is one of"),
     ],
 )
 def test_what_does_not_fit_is_refused_when_it_is_made(options: dict[str, Any], words: str) -> None:
     with pytest.raises(BuildError, match=words):
         TokenRedact(**options)
+
+
+ESCAPED = '{"mail": "ann\\u0040example.org", "ann@example.org": [{"n": 1.50}]}'
+SAID = '{"mail": "[REDACTED:internal:email]", "[REDACTED:internal:email]": [{"n": 1.50}]}'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (ESCAPED, SAID),
+        (f" \n\ufeff{ESCAPED}\n", f" \n\ufeff{SAID}\n"),
+        (
+            f"So:\n```json\n{ESCAPED}\n```\nann@example.org",
+            f"So:\n```json\n{SAID}\n```\n[REDACTED:internal:email]",
+        ),
+        (f"```py\n[x]\n``` ``` {ESCAPED} ```", f"```py\n[x]\n``` ``` {SAID} ```"),
+        ('"ann\\u0040example.org"', '"[REDACTED:internal:email]"'),
+        (f'"" ```{ESCAPED}```', f'"" ```{SAID}```'),
+        (f'"see ```JSON\n{ESCAPED}\n```', f'"see ```JSON\n{SAID}\n```'),
+        ('["ann@example.org" and more]', '["[REDACTED:internal:email]" and more]'),
+        ('{"a": "ann@example.org', '{"a": "[REDACTED:internal:email]'),
+        ('"password": "hunter22", yes', '"password": "[REDACTED:secret:password]", yes'),
+        ("[REDACTED:secret] or [1] ann@example.org", "[REDACTED:secret] or [1] [REDACTED:internal:email]"),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 4, 1000])
+async def test_json_is_redacted_as_what_it_says_and_delivered_the_same(text: str, said: str, size: int) -> None:
+    pieces = [text[start : start + size] for start in range(0, len(text), size)]
+    heard = await streamed(pieces, TokenRedact(["email", "secrets"], answer=True))
+    assert joined(heard) == heard.of(MessageDone)[0].message.text == said
+
+
+@given(st.text('`json \n{}["]\\\\u0:a,x@', max_size=60), st.lists(st.integers(0, 60), max_size=12))
+async def test_however_json_is_cut_what_is_delivered_is_what_is_kept(text: str, places: list[int]) -> None:
+    heard = await streamed(cut(text, places), TokenRedact(["a+x", "@"], answer=True))
+    assert joined(heard) == heard.of(MessageDone)[0].message.text
+
+
+async def test_a_value_that_is_read_from_the_answer_holds_no_more_than_what_was_delivered() -> None:
+    layers = [SchemaValidation({"type": "object"}), TokenRedact(["email"], answer=True)]
+    agent = Agent("X", model=ScriptedModel(f"So:\n```\n{ESCAPED}\n```"), middleware=layers)
+    assert (await agent.run("go")).output == json.loads(SAID)
+
+
+async def test_keys_of_arguments_stay_whatever_they_say() -> None:
+    arguments = '{"cmd": "x", "note": "{\\"ann@example.org\\":1}", "t": 1}'
+    layer = TokenRedact(["cmd|note|t", "email"], applies_to="arguments", answer=True)
+    heard = await calling([*arguments], layer)
+    assert list(json.loads(heard.of(Arguments)[0].text)) == ["cmd", "note", "t"]
+    assert "ann@" not in heard.of(Arguments)[0].text
+    assert heard.of(ToolStart)[0].call.arguments == heard.of(Arguments)[0].text

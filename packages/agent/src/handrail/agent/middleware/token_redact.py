@@ -1,12 +1,13 @@
 """The middleware that puts redaction tokens in the place of secrets, in what is delivered and in the answer itself."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 import msgspec
 
 from handrail.agent.errors import BuildError
+from handrail.agent.json_arrivals import JsonArrival, redacted_json
 from handrail.agent.kernel.middlewares import CallChat, Middleware
 from handrail.agent.kernel.requests import ChatRequest
 from handrail.agent.kernel.tokens import KINDS, Token, TokenKind, TokenTransform
@@ -17,7 +18,7 @@ from handrail.filters.catalogue.redact import redact
 from handrail.filters.errors import InvalidFilter
 from handrail.filters.redaction import Redactor
 from handrail.filters.sensitivity import Tier
-from handrail.filters.strings import rewrite_json
+from handrail.filters.strings import rewrite_part
 
 _arrivals = lru_cache(32)(Arrivals)
 
@@ -29,7 +30,9 @@ class TokenRedact(Middleware):
     Each of `patterns` is the name of a detector (`email`, `secrets`, `personal`, …) or else a regular expression. What
     is found becomes `[REDACTED:<tier>:<kind>]`, with `tier` and `kind` those of the finding where not given, or
     `replacement`. `applies_to` names what is looked at: `text`, `reasoning`, `arguments`; a call's arguments are held
-    until they are whole, and stay JSON with their keys. With `answer` the answer is redacted in the same way.
+    until they are whole, and stay JSON with the same keys, whatever these say. An answer in JSON (the whole text, or in
+    its first plain or `json` fence) is held too, and redacted as what it says: its keys as well, which stay distinct.
+    With `answer` the answer is redacted in the same way.
 
     `window`, in characters, is the longest match that is found of a pattern which does not say by itself how far it may
     still reach: see `docs/middleware/token_redact.md`. Raises `BuildError` for what does not fit.
@@ -47,10 +50,19 @@ class TokenRedact(Middleware):
     _kinds: tuple[TokenKind, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        kinds = (self.applies_to,) if isinstance(self.applies_to, str) else tuple(self.applies_to)
+        listed = isinstance(self.applies_to, Sequence | Set)
+        kinds: tuple[TokenKind, ...] = ()
+        if isinstance(self.applies_to, str):
+            kinds = (self.applies_to,)
+        elif listed:
+            kinds = tuple(self.applies_to)
         if not kinds or (wrong := [kind for kind in kinds if kind not in KINDS]):
-            found = repr(wrong[0]) if kinds else "nothing"
+            found = repr(wrong[0]) if kinds else "nothing" if listed else repr(self.applies_to)
             raise BuildError(f"TokenRedact.applies_to names some of {', '.join(KINDS)}, not {found}")
+        if type(self.answer) is not bool:
+            raise BuildError(f"TokenRedact.answer is True or False, not {self.answer!r}")
+        if not isinstance(self.patterns, str | Sequence | Set) or isinstance(self.patterns, bytes):
+            raise BuildError(f"TokenRedact.patterns is a text or a list of texts, not {self.patterns!r}")
         if type(self.window) is not int or not 1 <= self.window <= 1_000_000:
             raise BuildError(f"TokenRedact.window is a number of characters from 1 to 1,000,000, not {self.window!r}")
         if self.replacement is not None and not isinstance(self.replacement, str):
@@ -83,7 +95,7 @@ class _Redacting(TokenTransform):
     def __init__(self, watch: Arrivals, kinds: Sequence[TokenKind]) -> None:
         self.kinds = kinds
         self._redactor = watch.redactor
-        self._words = {kind: watch.begin() for kind in kinds if kind != "arguments"}
+        self._words = {kind: JsonArrival(watch) for kind in kinds if kind != "arguments"}
         self._latest: dict[TokenKind, Token] = {}
         self._calls: dict[str, list[Token]] = {}
 
@@ -109,7 +121,7 @@ class _Redacting(TokenTransform):
 
     def _arguments(self, call: str) -> Token:
         held = self._calls.pop(call)
-        return held[-1].replace(_json(_text(held), self._redactor))
+        return held[-1].replace(redacted_json(_text(held), self._redactor, keys=False))
 
 
 def _text(held: Sequence[Token]) -> str:
@@ -124,10 +136,6 @@ def _is_json(text: str) -> bool:
     return True
 
 
-def _json(text: str, redactor: Redactor) -> str:
-    return rewrite_json(text, redactor.text, redactor.across) if text else text
-
-
 def _redacted(message: Message, watch: Arrivals, kinds: Sequence[TokenKind]) -> Message:
     """The message as it would have been delivered; the same object where nothing is found."""
     parts = list(message.content)
@@ -136,7 +144,8 @@ def _redacted(message: Message, watch: Arrivals, kinds: Sequence[TokenKind]) -> 
             _redact_words(parts, Text if kind == "text" else Reasoning, watch)
     for place, part in enumerate(parts):
         if not isinstance(part, Text | Reasoning) and _kind(part) in kinds:
-            parts[place] = watch.redactor.part(part)
+            keys = _kind(part) != "arguments"
+            parts[place] = rewrite_part(part, watch.redactor.text, watch.redactor.across, keys=keys)
     if all([new is old for new, old in zip(parts, message.content, strict=True)]):
         return message
     return message.replace(content=tuple(parts))
@@ -148,17 +157,22 @@ def _redact_words(parts: list[Part], kind: type[Text] | type[Reasoning], watch: 
         place: part for place, part in enumerate(parts) if isinstance(part, Text | Reasoning) and type(part) is kind
     }
     texts = [part.text for part in words.values()]
-    whole = watch.whole("".join(texts))
+    whole = _whole("".join(texts), watch)
     if whole != "".join(texts):
-        texts = [watch.whole(text) for text in texts]
+        texts = [_whole(text, watch) for text in texts]
         if "".join(texts) != whole:
             texts = [whole, *[""] * (len(texts) - 1)]
     for (place, part), text in zip(words.items(), texts, strict=True):
         beside = {"extra": part.extra} if isinstance(part, Text) else {"data": part.data}
-        changed = {field: _json(value, watch.redactor) for field, value in beside.items() if value is not None}
+        changed = {field: redacted_json(value, watch.redactor) for field, value in beside.items() if value is not None}
         changed = {field: value for field, value in {"text": text, **changed}.items() if value != getattr(part, field)}
         if changed:
             parts[place] = msgspec.structs.replace(part, **changed)
+
+
+def _whole(text: str, watch: Arrivals) -> str:
+    arrival = JsonArrival(watch)
+    return arrival.add(text) + arrival.flush()
 
 
 def _kind(part: Part) -> TokenKind:
