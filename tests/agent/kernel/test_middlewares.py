@@ -230,3 +230,9 @@ async def test_a_hook_may_send_the_request_to_another_model() -> None:
 
     result = await Agent("X", model=ScriptedModel(), middleware=[layer(around_chat=switch)]).run("go")
     assert (result.output, list(result.usage_by_model)) == ("from the other", ["other"])
+
+
+@pytest.mark.parametrize("name", [5, None, ["a"], {"a": 1}, b"x"])
+def test_the_name_of_a_layer_is_text(name: Any) -> None:
+    with pytest.raises(BuildError, match="name of the layer Layer in X is text"):
+        Agent("X", model=QUIET, middleware=[layer(name=name)])

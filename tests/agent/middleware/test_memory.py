@@ -21,7 +21,7 @@ from handrail.agent import (
 from handrail.agent.conversations import Conversations, joined
 from handrail.agent.errors import MissingDeps
 from handrail.agent.kernel import TurnRequest, TurnResult, remove
-from handrail.agent.middleware import Memory, Validation
+from handrail.agent.middleware import Memory, SchemaValidation, Validation
 from handrail.filters import Image, Opaque, Reasoning, assistant, breaches, call, last_user, system, user
 from handrail.sessions import Session, StateRecord, read
 
@@ -359,3 +359,13 @@ async def test_the_record_of_a_turn_holds_no_second_copy_of_what_is_remembered(t
     await agent.run("a", deps=C, session=tmp_path / "s.jsonl")
     (record,) = [each for each in read(tmp_path / "s.jsonl").records() if isinstance(each, StateRecord)]
     assert (record.layer, bytes(record.values)) == ("Memory", b"{}")
+
+
+async def test_a_validation_outside_it_is_refused_whatever_either_is_called() -> None:
+    class Strict(Validation):
+        """Another kind of it."""
+
+    for outer in (Validation(bool, name="strict"), SchemaValidation(True, name="shape"), Strict(bool)):
+        with pytest.raises(BuildError, match="must stand outside"):
+            Agent("X", model=ScriptedModel(), middleware=[outer, Memory(name="mem")])
+        Agent("X", model=ScriptedModel(), middleware=[Memory(name="mem"), outer])

@@ -51,9 +51,9 @@ class Middleware:
     jumps: Mapping[str, Sequence[Target]] = {}
     """Where each state hook may jump to, by the hook's name."""
     outside: Sequence[str] = ()
-    """The names of layers that this one must stand before, where they are in the same list."""
+    """The names or classes (by name) of layers that this one must stand before, where they are in the same list."""
     inside: Sequence[str] = ()
-    """The names of layers that this one must stand after, where they are in the same list."""
+    """The names or classes (by name) of layers that this one must stand after, where they are in the same list."""
     scope: Literal["turn", "session"] = "turn"
     """How long the private state lives."""
     reducers: Mapping[str, Reducer] = {}
@@ -130,6 +130,8 @@ def check_middleware(layers: Sequence[Middleware], agent: str) -> None:
     for layer in layers:
         if not isinstance(layer, Middleware):
             raise BuildError(f"the middleware of {agent} is made of Middleware values, not {layer!r}")
+        if not isinstance(layer.name, str):
+            raise BuildError(f"the name of the layer {type(layer).__name__} in {agent} is text, not {layer.name!r}")
         name = layer_name(layer)
         if name in named:
             raise NameClash(name, f"{type(named[name]).__name__} in {agent}", f"{type(layer).__name__} in {agent}")
@@ -195,14 +197,19 @@ def _check_declared(name: str, layer: Middleware) -> None:
 
 
 def _check_order(names: Sequence[str], layers: Sequence[Middleware], agent: str) -> None:
-    places = {name: place for place, name in enumerate(names)}
+    # A layer with a name of its own is still one of its class, and of those that the class is made from.
+    called = [
+        {name, *[kind.__name__ for kind in type(layer).__mro__]} for name, layer in zip(names, layers, strict=True)
+    ]
     for place, layer in enumerate(layers):
         for side, others in (("outside", layer.outside), ("inside", layer.inside)):
+            wrong = range(place) if side == "outside" else range(place + 1, len(layers))
             for other in [others] if isinstance(others, str) else others:
-                stands = places.get(other)
-                if stands is not None and (stands < place if side == "outside" else stands > place):
+                stands = next((each for each in wrong if other in called[each]), None)
+                if stands is not None:
+                    which = other if names[stands] == other else f"{other} {names[stands]!r}"
                     turned = "before" if side == "outside" else "after"
                     raise BuildError(
-                        f"{names[place]} must stand {side} {other}, so {turned} it in the middleware of {agent}; "
+                        f"{names[place]} must stand {side} {which}, so {turned} it in the middleware of {agent}; "
                         f"the list is {', '.join(names)}"
                     )
