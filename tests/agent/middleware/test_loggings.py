@@ -12,13 +12,15 @@ from handrail.agent import (
     BuildError,
     ChatResponse,
     FunctionModel,
+    InvalidOutput,
     ModelUnavailable,
     ScriptedModel,
+    ScriptError,
     handoff,
     tool,
 )
 from handrail.agent.kernel import Kernel, Middleware, ToolResponse
-from handrail.agent.middleware import Logging
+from handrail.agent.middleware import Logging, Validation
 from handrail.filters import Reasoning, assistant, call, last_user, user
 from handrail.filters import Text as Words
 from handrail.sessions import Usage
@@ -322,3 +324,24 @@ async def test_another_level_and_a_logger_of_ones_own_are_taken(lines: Lines) ->
 def test_what_cannot_work_is_refused_at_once(options: Any, found: str) -> None:
     with pytest.raises(BuildError, match=found):
         Logging(**options)
+
+
+async def test_an_error_that_may_quote_what_is_secret_is_told_by_type_alone(lines: Lines) -> None:
+    layers = [
+        Logging("handrail.test", text=True),
+        Validation(lambda result: f"not {result.messages[0].text}", retries=0),
+    ]
+    said = [user(SECRET, sensitivity="secret"), user([Words(SECRET, sensitivity="secret")])]
+    agents = [Agent("X", model=ScriptedModel("x"), middleware=layers) for _ in said]
+    for agent, message in zip(agents, said, strict=True):
+        with pytest.raises(InvalidOutput):
+            await agent.run(message)
+    short = Agent("X", model=ScriptedModel(call("pin", call_id="c")), tools=[pin], middleware=layers[:1])
+    with pytest.raises(ScriptError):
+        await short.run("go")
+    failed = [record for record in lines.of("turn", "ends") if record.status == "failed"]
+    assert [(record.error, record.text) for record in failed] == [
+        ("InvalidOutput", "[REDACTED:secret]"),
+        ("InvalidOutput", "[REDACTED:secret]"),
+        ("ScriptError", "[REDACTED:secret]"),
+    ]

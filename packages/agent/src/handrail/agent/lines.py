@@ -80,8 +80,32 @@ def failure(request: Request, error: BaseException, cut: int) -> Facts:
     facts: Facts = {"status": status, "attempt": request.run.attempt, "error": type(error).__name__}
     said = tell(error)["message"] if cut else ""
     # It may quote what the agent saw.
-    is_secret = bool(said) and highest(request.run.turn.label(), token_tier(said)) == "secret"
-    return {**facts, "text": token("secret") if is_secret else _cut(said, cut)} if said else facts
+    return (
+        {**facts, "text": token("secret") if _quotes_secrets(request, error, said) else _cut(said, cut)}
+        if said
+        else facts
+    )
+
+
+def _quotes_secrets(request: Request, error: BaseException, said: str) -> bool:
+    """Whether what an error says may be of something secret: whatever is at hand where it was raised."""
+    run = request.run
+    at_hand: list[Message] = [*run.messages, *getattr(error, "messages", ())]
+    tools = run.turn.bound.tools
+    called = {call.name for message in run.messages for call in message.tool_calls}
+    labels = [run.turn.label(), token_tier(said), *[tools[name].output_sensitivity for name in called & tools.keys()]]
+    if isinstance(request, TurnRequest | ChatRequest):
+        at_hand += request.messages
+    elif isinstance(request, HandoffRequest):
+        at_hand += request.history
+    elif isinstance(request, ToolRequest):
+        at_hand.append(_call(request))
+        labels.append(request.tool.output_sensitivity)
+    return highest(*labels) == "secret" or any([_is_secret(message) for message in at_hand])
+
+
+def _is_secret(message: Message) -> bool:
+    return any([judge(message, part) == "secret" for part in message.content])
 
 
 def _spent(usage: Usage) -> Facts:
