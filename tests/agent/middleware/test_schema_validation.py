@@ -175,3 +175,24 @@ class Later(BaseModel):
 def test_what_cannot_work_is_refused_when_the_layer_is_made(schema: Any, options: Any, problem: str) -> None:
     with pytest.raises(BuildError, match=problem):
         SchemaValidation(schema, **options)
+
+
+async def test_a_fallback_on_which_a_types_validator_raises_is_its_text() -> None:
+    class Odd(BaseModel):
+        n: int
+
+        @field_validator("n")
+        @classmethod
+        def check(cls, n: int) -> int:
+            raise KeyError(n)
+
+    agent, _ = desk('{"n": 1}', schema=Odd, retries=0, on_exhausted="fallback", fallback='{"n": 2}')
+    assert (await agent.run("Well?")).output == '{"n": 2}'
+
+
+@pytest.mark.parametrize(
+    "options", [{"code_fence": 1}, {"formats": None}, {"keep_attempts": 1}, {"max_errors": 0}, {"schema": object()}]
+)
+def test_options_that_mean_nothing_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(BuildError, match="SchemaValidation"):
+        SchemaValidation(**{"schema": True, **options})

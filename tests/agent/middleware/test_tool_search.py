@@ -540,3 +540,12 @@ async def test_what_another_process_found_no_window_hides_and_no_summary(tmp_pat
     assert asked(model)[0] == ["tool_search", "weather"]
     assert [message.text for message in model.requests[0].messages] == ["Before: they talked."]
     assert results(result.new_messages) == ["weather ran"]
+
+
+@pytest.mark.parametrize(
+    "option", ["tools", "always", "deny", "accumulate", "strict", "suffix", "index", "max_results"]
+)
+def test_what_an_option_cannot_be_is_refused(option: str) -> None:
+    given: dict[str, Any] = {option: 3.5}
+    with pytest.raises(BuildError, match=f"{option}.* not 3.5"):
+        ToolSearch(**given)

@@ -125,9 +125,16 @@ def test_whatever_is_written_hits_are_ordered_and_weigh_something(texts: list[st
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"k1": -1}, "k1 of at least 0"),
+        ({"k1": -1}, "k1 from 0 to"),
         ({"b": 1.5}, "b from 0 to 1"),
         ({"name_boost": 0}, "name_boost"),
+        ({"k1": None}, "k1 from 0 to"),
+        ({"b": "1"}, "b from 0 to 1"),
+        ({"stem": None}, "stem is one of"),
+        ({"stem": ["english"]}, "stem is one of"),
+        ({"synonyms": ["pay"]}, "synonyms are lists of words"),
+        ({"synonyms": {"pay": 1}}, "synonyms are lists of words"),
+        ({"synonyms": {1: ["pay"]}}, "synonyms are lists of words"),
         ({"stem": "klingon"}, "stem is one of arabic, .*not 'klingon'"),
         ({"synonyms": {"pay": "refund"}}, "synonyms are lists of words"),
         ({"synonyms": {"pay": [1]}}, "synonyms are lists of words"),

@@ -1,5 +1,7 @@
 """Tools are found by a regular expression, which a model wrote."""
 
+from typing import Any
+
 import pytest
 
 from handrail.agent import BuildError
@@ -57,5 +59,20 @@ def test_an_expression_warns_of_nothing(pattern: str) -> None:
 
 
 def test_a_timeout_is_above_0() -> None:
-    with pytest.raises(BuildError, match="above 0, not 0"):
+    with pytest.raises(BuildError, match="above 0, at most 60, not 0"):
         RegexIndex(timeout=0)
+
+
+@pytest.mark.parametrize("query", ["(?au)pay", "pay(?V0)(?V1)", "(", "a{99999999999}", "(?<=a{1,9}"])
+def test_whatever_is_no_expression_is_looked_for_as_written(query: str) -> None:
+    index = RegexIndex()
+    built = index.build([ToolSpec("a", f"It is {query}.", {}), ToolSpec("b", "pay", {})])
+    assert [hit.name for hit in index.search(built, query, 5)] == ["a"]
+
+
+@pytest.mark.parametrize(
+    "options", [{"timeout": None}, {"timeout": "1"}, {"timeout": float("inf")}, {"case_sensitive": 1}]
+)
+def test_what_a_pattern_index_cannot_be_told_is_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(BuildError, match="RegexIndex"):
+        RegexIndex(**options)

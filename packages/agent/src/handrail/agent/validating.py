@@ -76,6 +76,8 @@ class Validating(Middleware):
             raise BuildError(f"{name} is given a fallback and on_exhausted='fallback' together, or neither")
         if self.fallback is not None and not callable(self.fallback):
             _answer(self.fallback, f"the fallback of {name}", BuildError)
+        if type(self.keep_attempts) is not bool:
+            raise BuildError(f"keep_attempts of {name} is True or False, not {self.keep_attempts!r}")
         if not isinstance(self.feedback, str) and not callable(self.feedback):
             raise BuildError(f"the feedback of {name} is text with {{reason}} in it, or a function")
 

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from handrail.agent.errors import BuildError
 from handrail.agent.kernel import CallChat, CallTool, ChatRequest, Middleware, ToolRequest, ToolResponse
+from handrail.agent.kernel.middlewares import layer_name
 from handrail.agent.models import ChatResponse, ToolSpec
 from handrail.agent.tool_indexes import Hit, ToolIndex
 from handrail.agent.tool_indexes.choices import Choice
@@ -49,6 +51,11 @@ class ToolSearch(Middleware):
         name: str = "ToolSearch",
     ) -> None:
         self.name = name
+        for option, value in (("accumulate", accumulate), ("strict", strict)):
+            if type(value) is not bool:
+                raise BuildError(f"{option} of {layer_name(self)} is True or False, not {value!r}")
+        if not isinstance(suffix, bool | str):
+            raise BuildError(f"suffix of {layer_name(self)} is True, False or a text, not {suffix!r}")
         self._strict = strict
         self._finder = Finder(name, index, max_results)
         self._tool = _search_tool(tool_name, self._finder.index.hint, name)

@@ -1,6 +1,6 @@
 """Which tools of an agent have to be found before they are shown."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any
 
 from handrail.agent.contexts import RunContext
@@ -64,14 +64,15 @@ def _has(tools: Mapping[str, Tool], name: str, tool: Tool | None) -> bool:
 
 
 def _names(where: str, names: Sequence[str]) -> frozenset[str]:
-    if isinstance(names, str) or not all([isinstance(name, str) for name in names]):
+    listed = isinstance(names, Collection) and not isinstance(names, str | bytes | Mapping)
+    if not listed or not all([isinstance(name, str) for name in names]):
         raise BuildError(f"{where} is a list of names of tools, not {names!r}")
     return frozenset(names)
 
 
 def _by_name(layer: str, tools: Sequence[Tool | str]) -> Mapping[str, Tool | None]:
     given: dict[str, Tool | None] = {}
-    if isinstance(tools, str):
+    if not isinstance(tools, Sequence | Set) or isinstance(tools, str | bytes):
         raise BuildError(f"{layer}.tools is a list of tools or their names, not {tools!r}")
     for tool in tools:
         if not isinstance(tool, Tool | str):

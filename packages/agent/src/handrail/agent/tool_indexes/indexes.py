@@ -40,3 +40,8 @@ def fingerprint(tools: Sequence[ToolSpec]) -> str:
     """The SHA-256 of a set of tools, by their names and descriptions, whatever their order."""
     written = sorted(f"{tool.name}\0{tool.description}\x01" for tool in tools)
     return sha256("".join(written).encode(errors="surrogatepass")).hexdigest()
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a finite number, and no bool."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")

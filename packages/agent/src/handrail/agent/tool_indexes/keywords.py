@@ -9,8 +9,11 @@ from typing import Any, ClassVar, NamedTuple
 
 from handrail.agent.errors import BuildError
 from handrail.agent.models import ToolSpec
-from handrail.agent.tool_indexes.indexes import Hit
+from handrail.agent.tool_indexes.indexes import Hit, is_number
 from handrail.agent.tool_indexes.words import Words, words
+
+LARGEST = 1_000_000
+"""How large `k1` and `name_boost` may be: beyond that they change nothing."""
 
 
 class Keywords(NamedTuple):
@@ -37,14 +40,18 @@ class KeywordIndex:
     hint: ClassVar[str] = "A few words that say what is to be done."
 
     def __post_init__(self) -> None:
-        if not self.k1 >= 0 or not 0 <= self.b <= 1:
-            raise BuildError(f"a KeywordIndex has a k1 of at least 0 and a b from 0 to 1, not {self.k1!r}, {self.b!r}")
-        if type(self.name_boost) is not int or self.name_boost < 1:
-            raise BuildError(f"name_boost is a whole number, at least 1, not {self.name_boost!r}")
-        if self.stem and self.stem not in (languages := _snowball().algorithms()):
+        if not is_number(self.k1) or not 0 <= self.k1 <= LARGEST or not is_number(self.b) or not 0 <= self.b <= 1:
+            possible = f"a k1 from 0 to {LARGEST} and a b from 0 to 1"
+            raise BuildError(f"a KeywordIndex has {possible}, not {self.k1!r}, {self.b!r}")
+        if type(self.name_boost) is not int or not 1 <= self.name_boost <= LARGEST:
+            raise BuildError(f"name_boost is a whole number from 1 to {LARGEST}, not {self.name_boost!r}")
+        if self.stem != "" and self.stem not in (languages := _snowball().algorithms()):
             raise BuildError(f"stem is one of {', '.join(languages)}, or '' for none, not {self.stem!r}")
+        if not isinstance(self.synonyms, Mapping):
+            raise BuildError(f"synonyms are lists of words by one word each, not {self.synonyms!r}")
         for word, others in self.synonyms.items():
-            if len(words(word).terms) != 1 or isinstance(others, str) or not all([type(o) is str for o in others]):
+            one = isinstance(word, str) and len(words(word).terms) == 1
+            if not one or not isinstance(others, list | tuple) or not all([type(other) is str for other in others]):
                 raise BuildError(f"synonyms are lists of words by one word each, not {word!r}: {others!r}")
 
     def build(self, tools: Sequence[ToolSpec]) -> Keywords:

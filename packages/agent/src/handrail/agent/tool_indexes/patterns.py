@@ -7,8 +7,10 @@ from typing import ClassVar
 
 from handrail.agent.errors import BuildError
 from handrail.agent.models import ToolSpec
-from handrail.agent.tool_indexes.indexes import Hit
+from handrail.agent.tool_indexes.indexes import Hit, is_number
 
+LONGEST_SEARCH = 60
+"""How many seconds a search may have; nothing else of the process runs meanwhile."""
 LONGEST_PATTERN = 256
 """How many characters a pattern may have; a longer one is looked for as it is written."""
 
@@ -26,8 +28,11 @@ class RegexIndex:
     hint: ClassVar[str] = "A regular expression that a name or description of a tool contains."
 
     def __post_init__(self) -> None:
-        if not self.timeout > 0:
-            raise BuildError(f"the timeout of a RegexIndex is in seconds and above 0, not {self.timeout!r}")
+        if not is_number(self.timeout) or not 0 < self.timeout <= LONGEST_SEARCH:
+            possible = f"a number of seconds above 0, at most {LONGEST_SEARCH}"
+            raise BuildError(f"the timeout of a RegexIndex is {possible}, not {self.timeout!r}")
+        if type(self.case_sensitive) is not bool:
+            raise BuildError(f"case_sensitive of a RegexIndex is True or False, not {self.case_sensitive!r}")
 
     def build(self, tools: Sequence[ToolSpec]) -> Sequence[tuple[str, str]]:
         """Their names and descriptions, in order."""
@@ -49,7 +54,7 @@ class RegexIndex:
         flags = regex.V1 if self.case_sensitive else regex.V1 | regex.IGNORECASE
         try:
             pattern = regex.compile(query if len(query) <= LONGEST_PATTERN else regex.escape(query), flags)
-        except (regex.error, RecursionError, OverflowError):
+        except Exception:  # noqa: BLE001  # whatever the library will not have is no expression
             pattern = regex.compile(regex.escape(query), flags)
         until = time.monotonic() + self.timeout
 
