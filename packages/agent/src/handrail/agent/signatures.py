@@ -3,7 +3,7 @@
 import inspect
 import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, get_origin, get_type_hints
+from typing import Annotated, Any, NotRequired, get_origin, get_type_hints
 
 from handrail.agent.contexts import RunContext
 from handrail.agent.errors import BuildError
@@ -12,9 +12,6 @@ from handrail.agent.schemas import Schema, value_at
 from handrail.agent.strictness import without_nulls
 from handrail.agent.tools import Check, InvalidArguments, Tool, explained
 from handrail.filters.messages import whole
-
-if TYPE_CHECKING:
-    from jsonschema.exceptions import ValidationError
 
 
 def _hints(tool: Tool) -> dict[str, Any]:
