@@ -5,10 +5,11 @@ import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from handrail.agent.bounds import offered_tools
 from handrail.agent.entering import Input
 from handrail.agent.errors import BuildError
 from handrail.agent.gates import check_approved
-from handrail.agent.graphs import Graph, check_offered, offered_tools, resolve
+from handrail.agent.graphs import Graph, check_offered, resolve
 from handrail.agent.handoffs import Handoff, check_policy, handoff
 from handrail.agent.kernel.middlewares import Middleware, check_middleware, layer_name
 from handrail.agent.kernel.states import declared, together

@@ -25,7 +25,7 @@ from handrail.filters.sensitivity import highest
 from handrail.sessions import ModelCallRecord, SessionError, Usage
 
 if TYPE_CHECKING:
-    from handrail.agent.graphs import Bound
+    from handrail.agent.bounds import Bound
     from handrail.agent.loop import Turn
     from handrail.agent.turns import TurnState
 

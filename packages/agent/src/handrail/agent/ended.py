@@ -7,7 +7,7 @@ from handrail.agent.kernel.states import State
 from handrail.filters import History
 
 if TYPE_CHECKING:
-    from handrail.agent.graphs import Bound
+    from handrail.agent.bounds import Bound
     from handrail.agent.scopes import Scope
 
 

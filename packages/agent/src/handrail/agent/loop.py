@@ -22,7 +22,7 @@ from handrail.filters.messages import Messages
 from handrail.sessions import SessionError
 
 if TYPE_CHECKING:
-    from handrail.agent.graphs import Bound
+    from handrail.agent.bounds import Bound
     from handrail.agent.runs import Run
     from handrail.agent.scopes import Scope
 

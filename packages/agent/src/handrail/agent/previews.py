@@ -16,7 +16,7 @@ from handrail.filters.resolvers import EdgeInfo, Resolver, resolve, unresolved
 
 if TYPE_CHECKING:
     from handrail.agent.agents import Agent
-    from handrail.agent.graphs import Bound
+    from handrail.agent.bounds import Bound
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True):

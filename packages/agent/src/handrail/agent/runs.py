@@ -29,7 +29,8 @@ from handrail.sessions import BudgetRecord, Session, Usage, read
 from handrail.sessions.paths import top_path
 
 if TYPE_CHECKING:
-    from handrail.agent.graphs import Bound, Graph
+    from handrail.agent.bounds import Bound
+    from handrail.agent.graphs import Graph
     from handrail.agent.kernel.requests import TurnResult
     from handrail.agent.loop import Turn
     from handrail.filters.policies import Policy

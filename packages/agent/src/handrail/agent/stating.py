@@ -16,7 +16,8 @@ from handrail.filters import ToolCall
 from handrail.sessions import StateRecord
 
 if TYPE_CHECKING:
-    from handrail.agent.graphs import Bound, Graph
+    from handrail.agent.bounds import Bound
+    from handrail.agent.graphs import Graph
     from handrail.agent.runs import Run
     from handrail.agent.scopes import Scope
     from handrail.agent.turns import TurnState

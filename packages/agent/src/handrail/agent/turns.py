@@ -30,7 +30,7 @@ from handrail.filters.sensitivity import Tier, highest
 from handrail.sessions import AuditRecord, MessageRecord, TurnRecord, Usage
 
 if TYPE_CHECKING:
-    from handrail.agent.graphs import Bound
+    from handrail.agent.bounds import Bound
     from handrail.agent.runs import Run
     from handrail.agent.scopes import Scope
 

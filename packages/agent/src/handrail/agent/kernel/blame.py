@@ -8,7 +8,7 @@ from handrail.agent.kernel.middlewares import HOOKS, Middleware, defines, layer_
 _INSIDE = frozenset(
     [
         f"handrail.agent.{room}"
-        for room in ("asking", "calling", "crossing", "editing", "graphs", "kernel.lowering", "loop", "turns")
+        for room in ("asking", "bounds", "calling", "crossing", "editing", "kernel.lowering", "loop", "turns")
     ]
 )
 
