@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from handrail.agent.errors import BuildError
-from handrail.agent.http.retries import asked_wait
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
@@ -52,6 +51,9 @@ def asked_by(error: BaseException, now: float) -> float | None:
     headers = _of(_of(error, "response"), "headers")
     if not isinstance(headers, Mapping):
         return None
+    # What reads dates of the field is only loaded where a service gave one.
+    from handrail.agent.http.retries import asked_wait
+
     asked = asked_wait({str(name).lower(): str(value) for name, value in headers.items()}, now)
     return None if asked is None else min(asked, LONGEST_WAIT)
 

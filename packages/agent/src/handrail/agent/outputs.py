@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
@@ -20,8 +19,11 @@ MOST_PROBLEMS = 10
 """How many of the things that are wrong with an answer a model is told at once."""
 
 
-@dataclass(frozen=True)
-class Output:
+class _Typed(msgspec.Struct, frozen=True):
+    type: Any
+
+
+class Output(_Typed, frozen=True, kw_only=True):
     """What an agent's answer has to be: a value of `type`, which is any type that pydantic knows and JSON can carry.
 
     `mode` says how the model is asked for it: held to the type's JSON Schema by its service (`native`), by a tool that
@@ -33,8 +35,6 @@ class Output:
     Raises `BuildError` for options that exclude each other, and `UnfitName`.
     """
 
-    type: Any
-    _: KW_ONLY
     mode: Mode = "auto"
     retries: int = 2
     on_exhausted: OnExhausted = "raise"

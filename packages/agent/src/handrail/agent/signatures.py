@@ -7,9 +7,6 @@ from typing import Annotated, Any, NotRequired, get_origin, get_type_hints
 
 from handrail.agent.contexts import RunContext
 from handrail.agent.errors import BuildError
-from handrail.agent.json_texts import DEEPEST, levels
-from handrail.agent.schemas import Schema, value_at
-from handrail.agent.strictness import without_nulls
 from handrail.agent.tools import Check, InvalidArguments, Tool, explained
 from handrail.filters.messages import whole
 
@@ -89,6 +86,8 @@ def mended_json(text: str, error: Any) -> str:
     """The JSON in which pydantic found an error, as every reader can take it, and without the nulls that it did not
     take: to many models, and under a strict schema to all, null is the way to leave something out."""
     problems = error.errors(include_url=False, include_context=False)
+    from handrail.agent.strictness import without_nulls
+
     return without_nulls(_readable(text), [problem["loc"] for problem in problems if problem["input"] is None])
 
 
@@ -129,6 +128,10 @@ def _parameter_descriptions(fn: Callable[..., Any]) -> dict[str, str]:
 
 def schema_check(tool: Tool) -> Check:
     """The check of arguments against the tool's own JSON Schema. Raises `BuildError` where that is not valid."""
+    from handrail.agent.json_texts import DEEPEST, levels
+    from handrail.agent.schemas import Schema, value_at
+    from handrail.agent.strictness import without_nulls
+
     schema = Schema(tool.parameters or {}, what=f"the JSON Schema of the tool {tool.name}", foreign=True)
 
     def check(text: str) -> dict[str, Any]:

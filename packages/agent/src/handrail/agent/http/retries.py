@@ -5,7 +5,6 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -80,6 +79,8 @@ def asked_wait(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def _until(date: str, now: float) -> float | None:
+    from email.utils import parsedate_to_datetime
+
     try:
         moment = parsedate_to_datetime(date)
     except (ValueError, TypeError, IndexError, OverflowError):
