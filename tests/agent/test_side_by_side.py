@@ -282,3 +282,120 @@ async def test_broken_arguments_are_told_by_their_place_and_not_repeated() -> No
 async def test_options_of_a_run_that_are_of_another_kind_are_refused(options: Any) -> None:
     with pytest.raises(BuildError):
         await Agent("A", model=ScriptedModel()).run("go", **options)
+
+
+async def test_own_model_calls_that_run_side_by_side_pass_the_layers_of_others_and_are_no_circle() -> None:
+    passed: list[tuple[str, str]] = []
+
+    class Moderates(Middleware):
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        async def around_chat(self, request: Any, call_next: Any) -> Any:
+            if request.purpose == "moderation":
+                passed.append((request.messages[-1].text, self.name))
+            return await call_next(request)
+
+        async def around_tool(self, request: Any, call_next: Any) -> Any:
+            if request.tool.name == self.name:
+                await request.run.ask_model(self, f"may {self.name} run?", purpose="moderation")
+            return await call_next(request)
+
+    @tool(side_effects="pure")
+    async def a() -> str:
+        return "a"
+
+    @tool(side_effects="pure")
+    async def b() -> str:
+        return "b"
+
+    def model(request: Any) -> Any:
+        said = request.messages[-1]
+        return [call("a"), call("b")] if said.text == "go" else "fine"
+
+    agent = Agent("X", model=FunctionModel(model), tools=[a, b], middleware=[Moderates("a"), Moderates("b")])
+    assert (await agent.run("go")).output == "fine"
+    assert sorted(passed) == [("may a run?", "b"), ("may b run?", "a")]
+
+
+async def test_a_call_id_that_a_model_uses_again_hands_over_like_any_other() -> None:
+    @tool(side_effects="pure")
+    async def look(context: RunContext[None], go: bool = False) -> str:
+        if go:
+            context.handoff("B")
+        return "looked"
+
+    b = Agent("B", model=ScriptedModel("I am B."))
+    model = ScriptedModel(call("look", call_id="c1"), call("look", call_id="c1", go=True))
+    assert (await Agent("A", model=model, tools=[look], handoffs=[b]).run("go")).agent == "B"
+
+
+async def test_what_calls_that_ended_added_to_a_memory_stays_when_a_neighbour_ends_the_run(tmp_path: Path) -> None:
+    paid = asyncio.Event()
+
+    class Quota(Middleware):
+        scope = "session"
+        reducers = {"n": operator.add}  # noqa: RUF012  # nobody changes it
+
+        def init_state(self) -> dict[str, Any]:
+            return {"n": 0}
+
+        async def around_tool(self, request: Any, call_next: Any) -> Any:
+            response = await call_next(request)
+            request.state.add("n", 1)
+            return response
+
+    @tool
+    async def pay() -> str:
+        paid.set()
+        return "paid"
+
+    @tool
+    async def breaks() -> str:
+        await paid.wait()
+        await asyncio.sleep(0)
+        raise LookupError("gone")
+
+    model = ScriptedModel([call("pay"), call("breaks")])
+    agent = Agent("A", model=model, tools=[pay, breaks], middleware=[Quota()], tool_errors={"failed": "raise"})
+    with pytest.raises(LookupError):
+        await agent.run("go", session=tmp_path / "s")
+    assert list(Session.open(tmp_path / "s").private_states.values()) == [{"n": 2}]
+
+
+async def test_only_answers_of_the_turn_are_told_as_withdrawn_where_a_hook_edits_the_view() -> None:
+    from handrail.agent.events import Discard
+    from handrail.agent.kernel import remove
+
+    @before_model
+    async def forgets(state: Any, run: Any) -> Any:
+        gone = [message.id for message in state.messages if message.role == "assistant"]
+        return {"messages": remove(*gone)} if gone else None
+
+    b = Agent("B", model=ScriptedModel("I am B."), middleware=[forgets])
+    a = Agent("A", model=ScriptedModel(["I look.", call("transfer_to_b")]), handoffs=[handoff(b, filter=full())])
+    heard = await hear(a, "go")
+    assert heard.error is None
+    assert heard.of(Discard) == []
+
+
+async def test_tries_of_a_layer_and_of_a_tools_own_make_one_row_and_what_a_failed_one_asked_for_is_gone() -> None:
+    tried: list[int] = []
+
+    @around_tool
+    async def twice(request: Any, call_next: Any) -> Any:
+        await call_next(request)
+        return await call_next(request)
+
+    @tool(side_effects="pure", retries=2, retry_delay=0.0)
+    async def shaky(context: RunContext[None]) -> str:
+        tried.append(context.attempt)
+        if len(tried) < 3:
+            context.handoff("B")
+            raise ConnectionError
+        return "ok"
+
+    b = Agent("B", model=ScriptedModel())
+    model = ScriptedModel(call("shaky"), "done")
+    result = await Agent("A", model=model, tools=[shaky], middleware=[twice], handoffs=[b]).run("go")
+    assert (tried, result.agent, result.output) == ([1, 2, 3, 4], "A", "done")

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 async def ask(turn: "Turn") -> Message:
     """The model's next answer, as the chat chain accepts it, put into the view."""
     bound, run = turn.bound, turn.run
-    turn.context.attempt, turn.tries = 1, 0
+    turn.context.attempt, turn.context.tries = 1, 0
     turn.drawn = ()
     request = ChatRequest(
         run=turn.context,
@@ -67,17 +68,18 @@ async def ask(turn: "Turn") -> Message:
 async def ask_model(request: ChatRequest) -> ChatResponse:
     """The innermost layer: the model itself. Each attempt draws its own message id, is counted and recorded."""
     turn: Turn = request.run.turn
-    run, context, model = turn.run, turn.context, request.model
+    run, context, model = turn.run, request.run, request.model
     if turn.budget.metered:
         turn.budget.check_call(model.name)
-    if turn.tries or request.purpose != "answer":
+    if context.tries or request.purpose != "answer":
         # The step counts its first call; another one counts by itself.
         turn.budget.take_step()
-    turn.tries += 1
-    turn.arrived = None
-    context.attempt = turn.tries
+    context.tries += 1
+    context.arrived = None
+    context.attempt = context.tries
     message_id = turn.scope.ids.next()
-    turn.drawn += (message_id,)
+    if request.purpose == "answer":
+        turn.drawn += (message_id,)
     if request.messages is not turn.history:
         request = request.replace(messages=_asked_about(turn, request.messages))
     if request.output is not None:
@@ -97,17 +99,17 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
     except asyncio.CancelledError:
         # Whoever cancelled it, the service was asked. The cancel matters more than a record that cannot be written.
         with contextlib.suppress(SessionError, OSError):
-            _spent(turn, request, message_id, turn.arrived or NOTHING_SPENT, "", "cancelled")
+            _spent(turn, request, message_id, context.arrived or NOTHING_SPENT, "", "cancelled")
         withdraw(turn, (message_id,), "the model call did not end")
         raise
     except RunError:
         # It was not asked, or what it answered cannot be taken.
-        if turn.arrived is not None:
-            _spent(turn, request, message_id, turn.arrived, "", "no answer was taken")
+        if context.arrived is not None:
+            _spent(turn, request, message_id, context.arrived, "", "no answer was taken")
         withdraw(turn, (message_id,), "the model call did not end")
         raise
     except Exception as error:
-        _spent(turn, request, message_id, turn.arrived or NOTHING_SPENT, "", type(error).__name__)
+        _spent(turn, request, message_id, context.arrived or NOTHING_SPENT, "", type(error).__name__)
         withdraw(turn, (message_id,), "the model call did not end")
         raise
     spent = _spent(turn, request, message_id, response.usage, response.finish_reason, None)
@@ -138,7 +140,7 @@ def _spent(
         record = ModelCallRecord(
             path=turn.path,
             step=turn.context.step,
-            attempt=turn.context.attempt,
+            attempt=request.run.attempt,
             model=request.model.name,
             purpose=request.purpose,
             request=sent,
@@ -154,7 +156,7 @@ def _spent(
 async def ask_once(turn: "Turn", instructions: Mapping[str, str], settings: Settings | None) -> ChatResponse:
     """One model call outside the loop, through the chat chain."""
     bound = turn.bound
-    turn.context.attempt, turn.tries = 1, 0
+    turn.context.attempt, turn.context.tries = 1, 0
     turn.budget.take_step()
     turn.context.step += 1
     request = ChatRequest(
@@ -176,6 +178,10 @@ async def ask_once(turn: "Turn", instructions: Mapping[str, str], settings: Sett
     if turn.emit is not None:
         turn.tell(MessageDone, response.message)
     return response
+
+
+_ASKING: "ContextVar[tuple[Turn, frozenset[int]] | None]" = ContextVar("asking", default=None)
+"""Whose own calls are under way where this runs: the turn, and the places of the layers in it."""
 
 
 async def ask_aside(
@@ -200,23 +206,22 @@ async def ask_aside(
         (user(messages),) if isinstance(messages, str) else (messages,) if isinstance(messages, Message) else messages
     )
     request = ChatRequest(
-        run=context,
+        run=context.for_call(context.call_id),
         instructions={"layer": instructions} if instructions else {},
         messages=restore(given, "drop").messages,
         model=model or bound.model,
         settings=settings or DEFAULT_SETTINGS,
         purpose=purpose,
     )
-    attempt, tries, drawn, outer = context.attempt, turn.tries, turn.drawn, turn.asking
-    if place in outer:
-        raise BuildError(f"{layer_name(layer)} asks the model within a call of its own")
-    context.attempt, turn.tries = 1, 0
-    # Layers whose own calls are under way are left out, or two of them would ask each other without end.
-    turn.asking = outer | {place}
+    # Layers whose own calls are under way are left out, or two of them would ask each other without end. What is under
+    # way belongs to whoever asks, not to the turn: others may ask beside it.
+    asks = _ASKING.get()
+    places = (asks[1] if asks is not None and asks[0] is turn else frozenset()) | {place}
+    mark = _ASKING.set((turn, places))
     try:
-        response = await bound.chat_without(turn.asking)(request)
+        response = await bound.chat_without(places)(request)
     finally:
-        context.attempt, turn.tries, turn.drawn, turn.asking = attempt, tries, drawn, outer
+        _ASKING.reset(mark)
     _check_chain(bound, response)
     return response
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from handrail.agent.contexts import RunContext
-from handrail.agent.errors import InvalidAnswer, LimitExceeded, ToolFailed
+from handrail.agent.errors import InvalidAnswer, LimitExceeded, StateError, ToolFailed
 from handrail.agent.events import LimitReached, LoopWarning, ToolEnd, ToolStart
 from handrail.agent.executing import Arguments, CannotRun, error_response, is_object
 from handrail.agent.handing import hand_over
@@ -14,7 +14,7 @@ from handrail.agent.kernel.blame import wrong_return
 from handrail.agent.kernel.requests import Status, ToolRequest, ToolResponse
 from handrail.agent.limits import Budget
 from handrail.agent.results import is_direct, result_of, say_directly
-from handrail.agent.stating import NO_CONTEXTS, contexts_of, fold_calls
+from handrail.agent.stating import NO_CONTEXTS, contexts_of, fold_calls, fold_private
 from handrail.agent.threads import run_all
 from handrail.agent.tools import has_effects
 from handrail.filters import Message, ToolCall, tool_result
@@ -50,11 +50,15 @@ async def answer_calls(turn: "Turn", calls: Sequence[ToolCall]) -> Upshot:
     ids = {call.id: turn.scope.ids.next() for call in calls}
     upshot = GOES_ON
     try:
+        turn.batch += 1
+        turn.finished.clear()
         transfers, outputs, ordinary = _parted(turn, calls, ids, results)
         turn.contexts = NO_CONTEXTS
         granted, refusal = turn.budget.take_tool_calls(len(ordinary)) if ordinary else (0, None)
         if granted == 1:
-            await _answer_one(turn, ordinary[0], ids, results)
+            call = ordinary[0]
+            context = turn.context.for_call(call.id) if turn.bound.around_tool else turn.context
+            await _answer(turn, call, ids, results, context)
             if turn.writes:
                 fold_calls(turn, ordinary[:1], NO_CONTEXTS)
         elif granted:
@@ -221,8 +225,14 @@ async def _side_by_side(
                 context = context.for_call(call.id)
             await _answer(turn, call, ids, results, context)
 
-    for group in _groups(turn, calls):
-        await (one(group[0]) if len(group) == 1 else run_all([one(call) for call in group]))
+    try:
+        for group in _groups(turn, calls):
+            await (one(group[0]) if len(group) == 1 else run_all([one(call) for call in group]))
+    except BaseException:
+        # What calls that have ended did to a layer's memory stays, as their results do.
+        with contextlib.suppress(StateError):
+            fold_private(turn, [call for call in calls if call.id in results], contexts)
+        raise
     if contexts or turn.writes:
         fold_calls(turn, calls, contexts)
 
@@ -241,18 +251,6 @@ def _groups(turn: "Turn", calls: Sequence[ToolCall]) -> Iterator[list[ToolCall]]
             group.append(call)
     if group:
         yield group
-
-
-async def _answer_one(turn: "Turn", call: ToolCall, ids: Mapping[str, str], results: dict[str, Message]) -> None:
-    # A call that is alone needs no context of its own: for as long as it lasts, the turn's is.
-    context = turn.context
-    if not turn.bound.around_tool:
-        return await _answer(turn, call, ids, results, context)
-    context.call_id, context.attempt, context.ran, context.granted = call.id, 1, False, None
-    try:
-        await _answer(turn, call, ids, results, context)
-    finally:
-        context.call_id = ""
 
 
 async def _answer(

@@ -7,6 +7,7 @@ from handrail.agent.events import Told, ToolProgress
 from handrail.agent.kernel.privates import PrivateState
 from handrail.agent.limits import Budget
 from handrail.filters import Message
+from handrail.sessions import Usage
 
 if TYPE_CHECKING:
     from handrail.agent.kernel.middlewares import Middleware
@@ -28,7 +29,9 @@ class RunContext(Generic[DepsT]):
 
     __slots__ = (
         "agent",
+        "arrived",
         "attempt",
+        "batch",
         "budget",
         "call_id",
         "deps",
@@ -39,6 +42,7 @@ class RunContext(Generic[DepsT]):
         "run_id",
         "states",
         "step",
+        "tries",
         "turn",
     )
 
@@ -51,6 +55,8 @@ class RunContext(Generic[DepsT]):
         self.step = 0
         self.attempt = 1
         self.ran = False
+        self.tries = self.batch = 0
+        self.arrived: Usage | None = None
         self.granted: tuple[Tool, ...] | None = None
         self.call_id = self.key = ""
         self.turn = turn
@@ -80,7 +86,8 @@ class RunContext(Generic[DepsT]):
         The edge is the agent's own handoff to that target where it has one, else one with the default filter. Raises
         `UnknownTarget` for an agent that is not reachable, and `InvalidArguments` for an unfit input.
         """
-        self.turn.request_handoff(target if isinstance(target, str) else target.name, reason, input, self.call_id)
+        name = target if isinstance(target, str) else target.name
+        self.turn.request_handoff(name, reason, input, self.call_id, self.batch)
 
     def grant(self, *tools: "Tool") -> None:
         """Says that this tool call has been asked about, and that of all tools which need approval these may run for
@@ -126,6 +133,6 @@ class RunContext(Generic[DepsT]):
     def for_call(self, call_id: str, states: "Mapping[int, PrivateState] | None" = None) -> "RunContext[DepsT]":
         """The same context as one tool call sees it."""
         own = RunContext(self.run_id, self.path, self.agent, self.deps, self.budget, self.turn)
-        own.step, own.call_id = self.step, call_id
+        own.step, own.call_id, own.batch = self.step, call_id, self.turn.batch
         own.states = self.states if states is None else dict(states)
         return own

@@ -39,7 +39,7 @@ async def heard(turn: "Turn", request: ChatRequest, message_id: str) -> ChatResp
     if response is None:
         raise InvalidAnswer(f"the stream of {request.model.name} ended without its answer")
     check_response(response, request.model)
-    turn.arrived = response.usage
+    request.run.arrived = response.usage
     if through is not None and not _is_refused(response):
         through.end(turn, message_id)
     return response

@@ -76,7 +76,7 @@ def _edit(turn: "TurnState", edit: Edit, where: str, to: Target | None) -> None:
 def _tell_edited(turn: "TurnState", before: History) -> None:
     # Who listens heard the answers of this turn as they were said.
     for message in before:
-        if message.role != "assistant" or turn.base.position(message.id) is not None:
+        if message.role != "assistant" or turn.at_entry.position(message.id) is not None:
             continue
         place = turn.history.position(message.id)
         if place is None:
@@ -84,6 +84,9 @@ def _tell_edited(turn: "TurnState", before: History) -> None:
         elif turn.history[place] != message:
             turn.tell(Discard, message.id, "a hook gave it other words")
             turn.tell(MessageDone, turn.history[place])
+    for message in turn.history:
+        if message.role == "assistant" and not message.tool_calls and before.position(message.id) is None:
+            turn.tell(MessageDone, message)
 
 
 def _appended(turn: "TurnState", messages: Sequence[Message], where: str) -> bool:
@@ -101,6 +104,10 @@ def _appended(turn: "TurnState", messages: Sequence[Message], where: str) -> boo
         inserted = tuple(zip(previous, named, strict=True))
         turn.run.log.write(ViewRecord(path=turn.path, inserted=inserted, reason=where))
     _changed_into(turn, after)
+    if turn.emit is not None:
+        for message in named:
+            if message.role == "assistant":
+                turn.tell(MessageDone, message)
     return True
 
 
@@ -119,13 +126,11 @@ def rewrite(turn: "TurnState", messages: list[Message], reason: str, open_id: st
     after = whole if isinstance(whole, History) else History(whole)
     if pending is not None:
         after = after.append(pending)
-    if turn.answer is not None and turn.answer.tool_calls:
+    if pending is not None or (turn.answer is not None and turn.answer.tool_calls):
         turn.answer = pending
     elif turn.answer is not None:
         place = after.position(turn.answer.id)
         turn.answer = after[place] if place is not None else None
-    if pending is not None and turn.answer is None:
-        turn.answer = pending
     _become(turn, after, reason)
 
 

@@ -151,6 +151,7 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
             if (refused := _once_more(turn, tool)) is not None:
                 return refused.response
             run.attempt += 1
+            turn.wanted.pop(call.id, None)  # what a try before asked for, is gone with it
         run.ran = True
     if turn.run.log.on:
         _mark(turn, tool, call, arguments.text, key, run.attempt)
@@ -168,7 +169,7 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
         elif prepared.plain:
             value = await tool.call(found, context)
         elif tool.retries:
-            value = await _repeated(turn, tool, call, arguments, found, context, key)
+            value = await _repeated(turn, tool, call, arguments, found, context, run, key)
         else:
             value = await _in_time(tool, found, context)
         return _own(value) if type(value) is ToolResponse else ToolResponse(value)
@@ -236,18 +237,25 @@ async def _repeated(
     arguments: Arguments,
     first: dict[str, Any],
     context: RunContext[Any],
+    run: RunContext[Any],
     key: str | None,
 ) -> Any:
+    before = run.attempt - 1
+
     async def attempt(number: int) -> Any:
         if number == 1:
             return await _in_time(tool, first, context)
         if (refused := _once_more(turn, tool)) is not None:
             raise refused
         again = arguments.take(tool, tool.prepare())
+        turn.wanted.pop(call.id, None)
+        tried = before + number
         if turn.run.log.on:
-            _mark(turn, tool, call, arguments.text, key, number)
+            _mark(turn, tool, call, arguments.text, key, tried)
         if context is not turn.context:
-            context.attempt = number
+            context.attempt = tried
+        if run.call_id:
+            run.attempt = tried
         return await _in_time(tool, again, context)
 
     return await Attempts(tool.retries, tool.retry_on, tool.retry_delay).run(attempt)

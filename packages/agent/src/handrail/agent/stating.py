@@ -72,10 +72,7 @@ def contexts_of(turn: "TurnState", calls: Sequence[ToolCall]) -> Contexts:
 def fold_calls(turn: "TurnState", calls: Sequence[ToolCall], contexts: Contexts) -> None:
     """Writes what the calls of one response made of the state, in call order; a call that failed wrote nothing into
     the shared one. Raises `StateConflict`, `UnknownChannel` or `StateError`."""
-    for place in turn.bound.tool_states if contexts else ():
-        owns = {call.id: contexts[call.id].states[place] for call in calls}
-        mine = {call_id: state for call_id, state in owns.items() if isinstance(state, CallState)}
-        fold(turn.context.private_state(place), mine)
+    fold_private(turn, calls, contexts)
     writes, turn.writes = turn.writes, {}
     if writes:
         around = ", or a layer around it" if turn.bound.around_tool else ""
@@ -84,21 +81,34 @@ def fold_calls(turn: "TurnState", calls: Sequence[ToolCall], contexts: Contexts)
         _write(turn, folded(ordered, turn.bound.channels, names))
 
 
+def fold_private(turn: "TurnState", calls: Sequence[ToolCall], contexts: Contexts) -> None:
+    """Folds what these calls made of the private states of layers. Raises `StateConflict`."""
+    for place in turn.bound.tool_states if contexts else ():
+        owns = {call.id: contexts[call.id].states[place] for call in calls}
+        mine = {call_id: state for call_id, state in owns.items() if isinstance(state, CallState)}
+        fold(turn.context.private_state(place), mine)
+
+
 def keep_lasting(turn: "TurnState") -> None:
     """After a step, and however the turn ends: private states that live on are kept and recorded where they changed.
 
     Raises `StateError` for one that JSON cannot carry.
     """
-    changed = False
+    changed, wrong = False, None
     for place in turn.bound.lasting:
         state = turn.context.states.get(place)
         if state is None:
             continue
         layer = turn.bound.layers[place]
         name = layer_name(layer)
-        if turn.scope.privates.get((turn.path, name)) == state:
+        if turn.scope.privates.get((turn.path, name)) == _as_lists(state):
             continue
-        text = _carried(name, state)
+        try:
+            text = _carried(name, state)
+        except StateError as error:
+            # What others remember is kept all the same.
+            wrong = wrong or error
+            continue
         turn.scope.privates[turn.path, name] = msgspec.json.decode(text)
         if turn.run.log.on:
             record = StateRecord(path=turn.path, layer=name, scope="session", values=msgspec.Raw(text))
@@ -106,6 +116,8 @@ def keep_lasting(turn: "TurnState") -> None:
             changed = True
     if changed:
         turn.run.log.write()
+    if wrong is not None:
+        raise wrong
 
 
 def first_state(turn: "TurnState", place: int) -> PrivateState:

@@ -56,11 +56,10 @@ class TurnState:
         "acceptance",
         "answer",
         "answered",
-        "arrived",
         "asked",
-        "asking",
         "at_entry",
         "base",
+        "batch",
         "begun",
         "bound",
         "budget",
@@ -99,7 +98,6 @@ class TurnState:
         "start",
         "task",
         "tell",
-        "tries",
         "usage",
         "wanted",
         "writes",
@@ -151,9 +149,7 @@ class TurnState:
         self.highest: Tier | None = None
         self.labelled = 0
         self.usage = Usage()
-        self.tries = self.idle = 0
-        self.arrived: Usage | None = None
-        self.asking: frozenset[int] = frozenset()
+        self.idle = self.batch = 0
         self.calls: list[ToolCall] = []
         self.answered: dict[str, str] = {}
         self.delivered: tuple[str, ...] = ()
@@ -345,7 +341,7 @@ class TurnState:
         self.labelled = len(self.history)
         return self.highest
 
-    def request_handoff(self, target: str, reason: str, input: Any, call_id: str) -> None:
+    def request_handoff(self, target: str, reason: str, input: Any, call_id: str, batch: int) -> None:
         """A handoff by code: the first of a step wins; one that a tool's call asks for counts when the call has not
         failed.
 
@@ -360,7 +356,7 @@ class TurnState:
             raise HandoffRefused(f"{target} waits for an answer; answer it in place of handing over")
         edges = [edge for name, edge in self.bound.handoffs.items() if self.bound.targets[name] == target]
         edge = edges[0] if edges else handoff(target)
-        if call_id in self.finished:
+        if call_id and (batch != self.batch or call_id in self.finished):
             raise RunError(f"the call {call_id} has ended; nothing takes up its handoff to {target} any more")
         if self.requested is None and call_id not in self.wanted:
             tools = [self.bound.tools.get(call.name) for call in self.calls if call_id and call.id == call_id]
