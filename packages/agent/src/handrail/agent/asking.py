@@ -17,7 +17,6 @@ from handrail.agent.kernel.blame import within, wrong_return
 from handrail.agent.kernel.middlewares import Middleware, layer_name
 from handrail.agent.kernel.requests import ChatRequest, Purpose
 from handrail.agent.models import DEFAULT_SETTINGS, ChatResponse, Model, Settings, ToolSpec
-from handrail.agent.strategies import suited
 from handrail.agent.tools import has_effects
 from handrail.filters import Message, ToolCall, digest, user
 from handrail.filters.messages import Messages, Part
@@ -83,6 +82,8 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
     if request.messages is not turn.history:
         request = request.replace(messages=_asked_about(turn, request.messages))
     if request.output is not None:
+        from handrail.agent.strategies import suited
+
         request = suited(request)
     if request.purpose == "answer":
         turn.shown = request.tools

@@ -20,13 +20,13 @@ from handrail.agent.kernel.middlewares import (
 from handrail.agent.kernel.requests import ChatRequest, TurnRequest, TurnResult
 from handrail.agent.kernel.states import declared, together
 from handrail.agent.models import ChatResponse, ToolSpec
-from handrail.agent.strategies import Plan, plan
 from handrail.agent.tools import Tool
 from handrail.sessions import AgentRecord
 
 if TYPE_CHECKING:
     from handrail.agent.agents import Agent
     from handrail.agent.loop import Turn
+    from handrail.agent.strategies import Plan
 
 
 class Bound:
@@ -203,10 +203,12 @@ def offered_tools(agent: "Agent", layers: Sequence[Middleware]) -> "list[Tool]":
     return tools
 
 
-def planned(agent: "Agent", tools: Sequence[Tool]) -> Plan | None:
+def planned(agent: "Agent", tools: Sequence[Tool]) -> "Plan | None":
     """How the agent's model is asked for its output type; None where plain text is all that is wanted."""
     if agent.output is None or agent.output.whole is None:
         return None
+    from handrail.agent.strategies import plan
+
     return plan(agent.output, agent.model.profile, tools=bool(tools or agent.handoffs), agent=agent.name)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from handrail.agent.tools import Tool
 
 DepsT = TypeVar("DepsT")
+_new = object.__new__
 
 
 class RunContext(Generic[DepsT]):
@@ -132,7 +133,12 @@ class RunContext(Generic[DepsT]):
 
     def for_call(self, call_id: str, states: "Mapping[int, PrivateState] | None" = None) -> "RunContext[DepsT]":
         """The same context as one tool call sees it."""
-        own = RunContext(self.run_id, self.path, self.agent, self.deps, self.budget, self.turn)
+        # Slot by slot: with layers around tools every call makes one.
+        own: RunContext[DepsT] = _new(RunContext)
+        own.run_id, own.path, own.agent = self.run_id, self.path, self.agent
+        own.deps, own.budget, own.turn = self.deps, self.budget, self.turn
         own.step, own.call_id, own.batch = self.step, call_id, self.turn.batch
+        own.attempt, own.tries, own.ran = 1, 0, False
+        own.arrived, own.key, own.granted = None, "", None
         own.states = self.states if states is None else dict(states)
         return own

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from handrail.agent.accepting import unanswered
 from handrail.agent.crossing import cross_boundary, record_of
 from handrail.agent.ended import let_go
 from handrail.agent.errors import LimitExceeded
@@ -120,6 +119,8 @@ class Delegation:
             return self._failed(f"The agent {self.name} reached {error.limit}={error.value}.", "limit", error)
         except Exception as error:  # noqa: BLE001  # to the agent that asked, a failed agent is a failed tool
             return self._raised(scope, error)
+        from handrail.agent.accepting import unanswered
+
         if (problem := unanswered(self.name, result)) is not None:
             return self._raised(scope, problem)
         if result.status != "completed":

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from handrail.agent.accepting import unanswered
 from handrail.agent.crossing import cross_boundary, enforce, record_of
 from handrail.agent.ended import let_go
 from handrail.agent.errors import HandoffRefused, LimitExceeded
@@ -210,6 +209,8 @@ async def _wait(turn: "Turn", asked: Asked, entered: Messages, base: View | None
         scope.waiting, scope.waiting_names = scope.waiting[:-1], scope.waiting_names[:-1]
         if scope.depth == 0:
             run.way.append(turn.bound.name)
+    from handrail.agent.accepting import unanswered
+
     if (problem := unanswered(asked.target, result)) is not None:
         views = [view.history for path, view in scope.views.items() if path not in scope.waiting]
         return failure(turn, asked.target, returns, problem, [*views, said], asked.edge.policy)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from handrail.agent.accepting import Acceptance
 from handrail.agent.asking import fitted
 from handrail.agent.contexts import RunContext
 from handrail.agent.editing import feedback_record, leave_rejected
@@ -30,9 +29,11 @@ from handrail.filters.sensitivity import Tier, highest
 from handrail.sessions import AuditRecord, MessageRecord, TurnRecord, Usage
 
 if TYPE_CHECKING:
+    from handrail.agent.accepting import Acceptance
     from handrail.agent.bounds import Bound
     from handrail.agent.runs import Run
     from handrail.agent.scopes import Scope
+    from handrail.agent.strategies import Plan
 
 
 NO_HISTORY = History()
@@ -47,6 +48,13 @@ def _teller(scope: "Scope", path: str) -> Callable[..., None]:
     if outer is None:
         return lambda event, *about: emit(event(run_id, path, *about))
     return lambda event, *about: emit(event(run_id, path, *about, parent_id=outer.run_id, depth=depth))
+
+
+def _acceptance(turn: "TurnState", plan: "Plan") -> "Acceptance":
+    # Loaded where an agent has an output type.
+    from handrail.agent.accepting import Acceptance
+
+    return Acceptance(turn, plan)
 
 
 class TurnState:
@@ -157,7 +165,7 @@ class TurnState:
         self.passed: tuple[Bound, Messages, View | None] | None = None
         self.played = self.edited = self.asked = False
         self.looks: dict[int, State] = {}
-        self.acceptance = Acceptance(self, bound.output) if bound.output is not None else None
+        self.acceptance = _acceptance(self, bound.output) if bound.output is not None else None
         self.answer: Message | None = None
         self.last_answer: Message | None = None
         self.rejected: tuple[str, ...] = ()
