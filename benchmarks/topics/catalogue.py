@@ -35,13 +35,18 @@ def _quiet() -> Logging:
 
 ENTRIES: tuple[Entry, ...] = (
     ("Logging, its level off", _quiet, 5, False),
-    ("Safeguard, 1,000 words", lambda: Safeguard([f"word-{number}" for number in range(1_000)]), 40, False),
+    ("Safeguard, 1,000 words", lambda: Safeguard([f"word-{number}" for number in range(1_000)]), 60, False),
     ("Timeout of model and tool", lambda: Timeout(model=60, tool=60), 30, False),
-    ("Approval, nothing to ask", lambda: Approval(lambda request: True, tools=lambda tool: False), 5, False),
+    (
+        "Approval, a function says that there is nothing to ask",
+        lambda: Approval(lambda request: True, tools=lambda tool: False),
+        20,
+        False,
+    ),
     ("Validation", lambda: Validation(lambda output: True), 2, False),
     ("SchemaValidation", lambda: SchemaValidation(True, on_exhausted="return", retries=0), 5, False),
     ("Memory, no conversation", lambda: Memory(), 2, False),
-    ("ToolSearch", lambda: ToolSearch(), 10, False),
+    ("ToolSearch", lambda: ToolSearch(), 15, False),
     ("TokenRedact, streamed", lambda: TokenRedact(["email"]), 30, True),
     ("HoldRelease, streamed", lambda: HoldRelease(lambda text: True), 30, True),
 )
