@@ -291,3 +291,13 @@ async def test_keys_of_arguments_stay_whatever_they_say() -> None:
     assert list(json.loads(heard.of(Arguments)[0].text)) == ["cmd", "note", "t"]
     assert "ann@" not in heard.of(Arguments)[0].text
     assert heard.of(ToolStart)[0].call.arguments == heard.of(Arguments)[0].text
+
+
+@pytest.mark.parametrize(("written", "meant"), [("credit_card", "card"), ("emial", "email"), ("secret", "secrets")])
+def test_what_is_nearly_a_detector_is_refused_naming_it_and_the_word_itself_can_be_written(
+    written: str, meant: str
+) -> None:
+    with pytest.raises(BuildError, match=f"did you mean {meant}"):
+        TokenRedact([written])
+    TokenRedact([f"(?:{written})"])
+    TokenRedact(["hunter"])
