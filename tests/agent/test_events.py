@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from agent.desks import hear
+from agent.streaming import Streaming
 from handrail.agent import Agent, Limits, ModelUnavailable, RunContext, ScriptedModel, StreamBroken
 from handrail.agent.events import (
     AnyEvent,
@@ -27,28 +28,6 @@ from handrail.agent.models import ArgumentsDelta, ChatResponse, Profile, TextDel
 from handrail.filters import Reasoning, assistant, call
 
 QUIET = ScriptedModel
-
-
-class Streaming:
-    """A model that streams what it is given, errors included, and has no whole answer."""
-
-    name = "streaming"
-    profile = Profile()
-
-    def __init__(self, *streams: list[Any]) -> None:
-        self.streams = list(streams)
-
-    async def complete(self, request: Any) -> ChatResponse:
-        raise AssertionError("it is only streamed")
-
-    async def stream(self, request: Any) -> Any:
-        for piece in self.streams.pop(0):
-            if isinstance(piece, Exception):
-                raise piece
-            yield piece
-
-    async def aclose(self) -> None:
-        """Nothing is held open."""
 
 
 class Again(Middleware):

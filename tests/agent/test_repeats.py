@@ -66,7 +66,9 @@ async def test_a_result_that_changes_is_something_new() -> None:
 async def test_arguments_are_the_same_however_they_are_written() -> None:
     texts = ['{"what":"a","page":1}', '{ "page": 1, "what": "a" }', '{"page":1,"what":"\\u0061"}']
     calls = [ToolCall(f"c{n}", "look", texts[n % 3]) for n in range(9)]
-    await ended(ScriptedModel(*calls, "done"))
+    model = ScriptedModel(*calls, "done")
+    await ended(model)
+    assert len(model.requests) == 5
 
 
 async def test_calls_side_by_side_repeat_when_all_of_them_do() -> None:

@@ -6,11 +6,13 @@ from typing import Any
 import pytest
 
 from handrail.agent import BuildError
+from handrail.agent.middleware import Timeout
 from handrail.agent.seconds import check_seconds
 
 
 @pytest.mark.parametrize("seconds", [0.001, 5, 10**9, None])
 def test_a_number_above_0_passes_and_so_does_no_limit(seconds: Any) -> None:
+    assert Timeout(model=seconds, tool=1).model == seconds
     check_seconds(seconds, "a wait")
 
 

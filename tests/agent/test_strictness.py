@@ -188,7 +188,20 @@ def test_what_decoding_cannot_hold_to_is_told_in_words() -> None:
 
 @pytest.mark.parametrize("kind", [Order, Sparse, Annotated[Order, Field(description="x")]])
 def test_types_of_pydantic_become_strict(kind: Any) -> None:
-    strict(TypeAdapter(kind).json_schema())
+    made = strict(TypeAdapter(kind).json_schema())
+    found = objects(made)
+    assert found
+    assert all(each["additionalProperties"] is False and each["required"] == [*each["properties"]] for each in found)
+
+
+def objects(schema: Any) -> list[Any]:
+    """Every schema of an object within a schema."""
+    if isinstance(schema, list):
+        return [found for each in schema for found in objects(each)]
+    if not isinstance(schema, dict):
+        return []
+    own = [schema] if schema.get("type") == "object" and "properties" in schema else []
+    return own + [found for each in schema.values() for found in objects(each)]
 
 
 def test_a_union_told_apart_by_a_field_becomes_a_choice() -> None:

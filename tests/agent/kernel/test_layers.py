@@ -35,7 +35,7 @@ MEMORY, LOG = layer("Memory", inside=["Log"]), layer("Log")
     "layers", [[CACHE, RETRY], [CACHE], [RETRY], [LOG, MEMORY], [MEMORY], [LOG, CACHE, RETRY, MEMORY]]
 )
 def test_layers_that_stand_where_they_ask_to_are_taken(layers: list[Middleware]) -> None:
-    Agent("A", model=QUIET, middleware=layers)
+    assert Agent("A", model=QUIET, middleware=layers).middleware == tuple(layers)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ class Deps:
 @pytest.mark.parametrize("kind", [dict, Deps])
 async def test_a_run_that_is_given_what_is_required_begins(kind: Any) -> None:
     agent = Agent("A", model=QUIET, middleware=[layer("Needs", requires=REQUIRES)])
-    await agent.run("go", deps=kind(user="ada", limit=None, anything=object()))
+    assert (await agent.run("go", deps=kind(user="ada", limit=None, anything=object()))).output == "Hello."
 
 
 @pytest.mark.parametrize("kind", [dict, Deps])

@@ -90,7 +90,8 @@ async def test_a_layer_of_the_run_that_serves_the_answer_counts_as_well() -> Non
 
 
 def test_one_layer_that_serves_the_answer_may_stand_beside_others_that_do_not() -> None:
-    Agent("X", model=QUIET, middleware=[hold(answer=False), redact(), redact("more", answer=False)])
+    layers = [hold(answer=False), redact(), redact("more", answer=False)]
+    assert Agent("X", model=QUIET, middleware=layers).middleware == tuple(layers)
 
 
 def test_the_class_in_place_of_a_value_is_refused() -> None:

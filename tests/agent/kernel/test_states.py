@@ -350,7 +350,8 @@ def test_a_channel_that_two_agents_declare_differently_is_refused_before_any_req
 
 
 def test_one_schema_may_be_declared_by_many() -> None:
-    Agent("A", model=ScriptedModel(), channels=Notes, middleware=[layer("Mine", Notes), layer("Yours", Notes)])
+    agent = Agent("A", model=ScriptedModel(), channels=Notes, middleware=[layer("Mine", Notes), layer("Yours", Notes)])
+    assert agent.describe().count("channel plain of A") == 1
 
 
 class Twice(TypedDict):

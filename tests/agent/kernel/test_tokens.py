@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from agent.desks import Heard, hear
+from agent.desks import hear
+from agent.streaming import Streaming, joined, words
 from handrail.agent import Agent, FunctionModel, InvalidAnswer, ScriptedModel, StreamBroken, handoff
 from handrail.agent.events import Arguments, Discard, MessageDone, ReasoningText, StepEnd, Text, ToolStart
 from handrail.agent.kernel import ChatRequest, Kernel, Middleware, Token, TokenTransform
@@ -63,42 +64,9 @@ class Layer(Middleware):
         return self.make()
 
 
-class Streaming:
-    """A model that streams what it is given: pieces, errors, or what to wait for."""
-
-    name = "streaming"
-    profile = Profile()
-
-    def __init__(self, *streams: list[Any]) -> None:
-        self.streams = list(streams)
-
-    async def complete(self, request: Any) -> ChatResponse:
-        raise AssertionError("it is only streamed")
-
-    async def stream(self, request: Any) -> Any:
-        for piece in self.streams.pop(0):
-            if isinstance(piece, Exception):
-                raise piece
-            if isinstance(piece, asyncio.Event):
-                await piece.wait()
-            else:
-                yield piece
-
-    async def aclose(self) -> None:
-        """Nothing is held open."""
-
-
-def words(*texts: str) -> list[Any]:
-    return [*map(TextDelta, texts), ChatResponse(assistant("".join(texts)))]
-
-
 def agent(model: Any, *made: Callable[[], TokenTransform], tools: Sequence[Any] = (), around: Any = ()) -> Agent:
     layers = [Layer(make, f"layer {number}") for number, make in enumerate(made, 1)]
     return Agent("X", model=model, tools=tools, middleware=[*around, *layers])
-
-
-def joined(heard: Heard) -> str:
-    return "".join([event.text for event in heard.of(Text)])
 
 
 async def ok(a: int = 0) -> str:

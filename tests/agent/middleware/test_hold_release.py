@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.desks import Heard, hear
-from agent.kernel.test_tokens import Streaming, joined, words
 from agent.middleware.test_token_redact import cut
+from agent.streaming import Streaming, joined, words
 from handrail.agent import Agent, BuildError, ScriptedModel, StreamBroken
 from handrail.agent.events import Arguments, Discard, MessageDone, Text, Told, ToolStart
 from handrail.agent.kernel import Middleware

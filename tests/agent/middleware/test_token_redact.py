@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.desks import Heard, hear
-from agent.kernel.test_tokens import Streaming, joined
+from agent.streaming import Streaming, joined
 from handrail.agent import Agent, BuildError, ScriptedModel
 from handrail.agent.events import Arguments, Discard, MessageDone, ReasoningText, Text, ToolStart
 from handrail.agent.middleware import SchemaValidation, TokenRedact

@@ -136,21 +136,8 @@ class TurnState:
         self.context: RunContext[Any] = RunContext(scope.run_id, self.path, bound.name, deps, self.budget, self)
         self.contexts: Contexts = NO_CONTEXTS
         self.instructions = {**bound.instructions, "run": run.instructions} if run.instructions else bound.instructions
-        view = base if seeded else scope.views.get(self.path)
-        self.removed = view.removed if view is not None else frozenset()
-        self.base = view.history if view is not None else NO_HISTORY
-        if not seeded and view is not None and not run.fresh:
-            entered = tuple([message for message in entered if not view.held(message.id)])
-        self.entered = entered
-        self.seeded = seeded
         self.shown: Sequence[ToolSpec] = bound.specs
-        if seeded:
-            self.history = scope.views[self.path].history
-        else:
-            self.history = History(entered) if not self.base else self.base.extend(entered)
-        self.start = len(self.base)
-        self.begun = len(self.history)
-        self.at_entry = self.history
+        self._look_at(base if seeded else scope.views.get(self.path), entered, seeded)
         self.requested: Asked | None = None
         self.wanted: dict[str, Asked] = {}
         self.finished: set[str] = set()
@@ -178,6 +165,20 @@ class TurnState:
         self.task = asyncio.current_task()
         self.cancels = self.task.cancelling() if self.task is not None else 0
         self._begin(seeded)
+
+    def _look_at(self, view: View | None, entered: Messages, seeded: bool) -> None:
+        """The view that the turn begins with: what stood before, and what is new."""
+        self.removed = view.removed if view is not None else frozenset()
+        self.base = view.history if view is not None else NO_HISTORY
+        if not seeded and view is not None and not self.run.fresh:
+            entered = tuple([message for message in entered if not view.held(message.id)])
+        self.entered, self.seeded = entered, seeded
+        if seeded:
+            self.history = self.scope.views[self.path].history
+        else:
+            self.history = History(entered) if not self.base else self.base.extend(entered)
+        self.start, self.begun = len(self.base), len(self.history)
+        self.at_entry = self.history
 
     def _begin(self, seeded: bool) -> None:
         run, log = self.run, self.run.log
