@@ -2,47 +2,25 @@
 
 from typing import Any
 
-import msgspec
-
-from handrail.filters.base import Filter
-from handrail.filters.messages import Message, Messages
-from handrail.filters.predicates import Question, answers, checked, name_of, question, shown
+from handrail.filters.judged import Judged
+from handrail.filters.messages import Message
+from handrail.filters.predicates import Question, name_of
 from handrail.filters.registry import constructor, filter_kind
-from handrail.filters.windows import as_history, whole_pairs
 
 
 @filter_kind("drop")
-class Drop(Filter, frozen=True):
+class Drop(Judged, frozen=True):
     """Every message but those of which a predicate says yes.
 
     Each message is asked about alone, in every role; a call and its result go together. A message of which the
     predicate cannot say (it raises, or answers neither True nor False) does not cross.
     """
 
-    predicate: str
-    revision: int = 1
-    params: dict[str, Any] = msgspec.field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "params", checked(self.predicate, self.revision, self.params))
-
-    def __call__(self, history: Messages) -> Messages:
-        asked = question(self.descriptor, self.predicate, self.revision)
-        said = answers(asked, self.params, history)
-        places = [place for place, answer in enumerate(said) if answer is False]
-        return history if len(places) == len(history) else whole_pairs(as_history(history), places)
-
-    @property
-    def per_message(self) -> bool:
-        """Each message is judged alone."""
-        return True
+    wanted = False
 
     def reason(self, message: Message) -> str:
         """Names the predicate."""
         return f"the predicate {self.predicate!r} says yes, or cannot say, or the other half of the pair goes"
-
-    def __repr__(self) -> str:
-        return f"drop({', '.join(shown(self.predicate, self.revision, self.params))})"
 
 
 @constructor
