@@ -162,7 +162,7 @@ def test_a_sealed_copy_is_gone_on_from_in_a_session_of_its_own(path: Path, tmp_p
     assert read(session.path).header.continues == read(sealed).head
     assert verify(session.path).state == "intact"
     with pytest.raises(SessionExists):
-        Session.continue_from(sealed, session.path)
+        Session.continue_from(sealed, tmp_path / "next.jsonl")
 
 
 def test_a_record_that_names_what_never_was_is_an_error_with_its_line(path: Path) -> None:

@@ -19,6 +19,7 @@ from handrail.sessions.errors import (
 from handrail.sessions.exports import export
 from handrail.sessions.formats.openai_chat import to_openai_chat
 from handrail.sessions.interchange import Exported, Transcript, export_to, import_file, parse_file
+from handrail.sessions.places import Place
 from handrail.sessions.reader import Reading, read
 from handrail.sessions.records import (
     AgentRecord,
@@ -68,6 +69,7 @@ __all__ = [
     "ModelCallRecord",
     "NotASession",
     "NotRunnable",
+    "Place",
     "Reading",
     "SealedSession",
     "Session",

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from handrail.filters.errors import HandrailError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from handrail.sessions.places import Where
 
 
 class SessionError(HandrailError):
@@ -34,7 +34,7 @@ class SessionError(HandrailError):
 class SessionConflict(SessionError):
     """Another writer has the session open."""
 
-    def __init__(self, path: Path, waited: float, problem: str = "") -> None:
+    def __init__(self, path: Where, waited: float, problem: str = "") -> None:
         self.path = path
         self.waited = waited
         open_elsewhere = f"another writer has this session open (waited {waited:g} s); close it, or raise lock_timeout"
@@ -44,14 +44,14 @@ class SessionConflict(SessionError):
 class SessionChanged(SessionConflict):
     """Another writer has written to the session since it was read."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Where) -> None:
         super().__init__(path, 0.0, "another writer has written to this session since it was read; read it again")
 
 
 class SessionExists(SessionError):
     """A new session would overwrite a file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Where) -> None:
         self.path = path
         super().__init__(f"{path}: there is a file already; choose another name, or open it to go on with it")
 
@@ -59,7 +59,7 @@ class SessionExists(SessionError):
 class SealedSession(SessionError):
     """A sealed copy cannot be written to. `head` is the hash that a session which goes on from it names."""
 
-    def __init__(self, path: Path, head: str) -> None:
+    def __init__(self, path: Where, head: str) -> None:
         self.path = path
         self.head = head
         super().__init__(
@@ -71,7 +71,7 @@ class JournalFailed(SessionError):
     """The disk refused a record, or the file itself (`size` is None then). Everything acknowledged before stands, and
     the file is whole up to byte `size`. The journal takes nothing more: what came next would follow a gap."""
 
-    def __init__(self, path: Path, size: int | None, error: OSError) -> None:
+    def __init__(self, path: Where, size: int | None, error: OSError) -> None:
         self.path = path
         self.size = size
         self.error = error
@@ -86,7 +86,7 @@ class JournalFailed(SessionError):
 class HeaderTooLong(SessionError):
     """A header that could not be read again: its line would have `length` bytes, and a reader takes `longest`."""
 
-    def __init__(self, path: Path, length: int, longest: int) -> None:
+    def __init__(self, path: Where, length: int, longest: int) -> None:
         self.path = path
         self.length = length
         self.longest = longest
@@ -99,7 +99,7 @@ class HeaderTooLong(SessionError):
 class JournalClosed(SessionError):
     """A record for a journal that is closed."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Where) -> None:
         self.path = path
         super().__init__(f"{path}: this journal is closed; open it again to write")
 
@@ -108,7 +108,7 @@ class NotASession(SessionError):
     """A file that does not begin with a session's header. `found` says what it begins with, or where it is no regular
     file (`is_file` is False then) what it is."""
 
-    def __init__(self, path: Path, found: str, *, is_file: bool = True) -> None:
+    def __init__(self, path: Where, found: str, *, is_file: bool = True) -> None:
         self.path = path
         self.found = found
         self.is_file = is_file
@@ -120,7 +120,7 @@ class NotASession(SessionError):
 class UnsupportedVersion(SessionError):
     """A session of a format version that is not known here."""
 
-    def __init__(self, path: Path, found: int, supported: Sequence[int]) -> None:
+    def __init__(self, path: Where, found: int, supported: Sequence[int]) -> None:
         self.path = path
         self.found = found
         self.supported = tuple(supported)
@@ -131,7 +131,7 @@ class UnsupportedVersion(SessionError):
 class DamagedSession(SessionError):
     """A line that is no record, or does not fit what stands before it. Lines count from 1."""
 
-    def __init__(self, path: Path, line: int, problem: str) -> None:
+    def __init__(self, path: Where, line: int, problem: str) -> None:
         self.path = path
         self.line = line
         self.problem = problem

@@ -10,6 +10,7 @@ from handrail.sessions.codec import encode, unchained
 from handrail.sessions.errors import DamagedSession, JournalFailed, SessionExists
 from handrail.sessions.lines import ZEROS, Progress, chained, follows, link
 from handrail.sessions.opening import nameable
+from handrail.sessions.places import Given, located
 from handrail.sessions.reader import Reading
 from handrail.sessions.records import Footer, Header, Writable
 from handrail.sessions.tally import Tally
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 _BROKEN = "it does not follow the line before it"
 
 
-def export(source: str | os.PathLike[str], path: str | os.PathLike[str], *, progress: Progress | None = None) -> Path:
-    """Writes a sealed copy of the session file `source` to the new file `path`, which is there whole or not at all.
+def export(source: Given, path: str | os.PathLike[str], *, progress: Progress | None = None) -> Path:
+    """Writes a sealed copy of the session `source` to the new file `path`, which is there whole or not at all.
 
     A file that is sealed already is copied as it is; what is torn at the end is left out. Raises `OSError`,
     `NotASession` or `UnsupportedVersion` where the source cannot be read, `DamagedSession` where a line is no record or
@@ -30,7 +31,7 @@ def export(source: str | os.PathLike[str], path: str | os.PathLike[str], *, prog
     """
     from pathlib import Path
 
-    reading, target = Reading(Path(source), progress), Path(path)
+    reading, target = Reading(located(source), progress), Path(path)
     try:
         nameable(target)
     except OSError as error:

@@ -15,7 +15,7 @@ from handrail.sessions.lines import ZEROS, chained
 from handrail.sessions.records import FORMAT, VERSION, Header, Unknown
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from handrail.sessions.places import Where
 
 WRITER = "handrail 0.1"
 LONGEST = 1 << 20
@@ -29,7 +29,7 @@ class _Claim(msgspec.Struct):
     version: int = 0
 
 
-def read_header(path: Path, file: BinaryIO) -> Header:
+def read_header(path: Where, file: BinaryIO) -> Header:
     """The header in the first line. Raises `NotASession`, `UnsupportedVersion` or `DamagedSession`."""
     file.seek(0)
     line = file.readline(LONGEST).rstrip(b"\n")
@@ -49,7 +49,7 @@ def read_header(path: Path, file: BinaryIO) -> Header:
     return header
 
 
-def new_header(path: Path, continues: str | None, clock: Clock | None, ids: IdSource | None) -> Header:
+def new_header(path: Where, continues: str | None, clock: Clock | None, ids: IdSource | None) -> Header:
     """The header of a new session; `continues` is the head hash of the sealed session that it goes on from. Raises
     `HeaderTooLong`."""
     header = Header(
@@ -67,7 +67,7 @@ def new_header(path: Path, continues: str | None, clock: Clock | None, ids: IdSo
     return header
 
 
-def refuse_endless(path: Path, file: BinaryIO) -> None:
+def refuse_endless(path: Where, file: BinaryIO) -> None:
     """Raises `NotASession` where the first line is longer than any header, before anything else is read."""
     file.seek(0)
     line = file.readline(LONGEST + 1)
@@ -75,7 +75,7 @@ def refuse_endless(path: Path, file: BinaryIO) -> None:
         raise NotASession(path, _beginning(line))
 
 
-def refuse_foreign(path: Path, file: BinaryIO) -> None:
+def refuse_foreign(path: Where, file: BinaryIO) -> None:
     """Raises `NotASession` for a file without a whole first line, unless that can be what a crash left of a header."""
     file.seek(0)
     start = file.read(len(_START)).rstrip(b"\0")

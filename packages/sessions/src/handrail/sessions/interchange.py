@@ -18,6 +18,7 @@ from handrail.filters.sources import Clock, IdSource
 from handrail.sessions.errors import FormatError, JournalFailed, SessionExists
 from handrail.sessions.opening import nameable
 from handrail.sessions.paths import is_top, top_path
+from handrail.sessions.places import Given
 from handrail.sessions.reader import read
 from handrail.sessions.records import AgentRecord, AnyRecord, MessageRecord, SessionRecord, ToolResultRecord
 from handrail.sessions.views import Views, history_of
@@ -189,8 +190,8 @@ def _records(transcript: Transcript, agent: str, source: str) -> Iterator[AnyRec
         yield MessageRecord(path=path, message=message)
 
 
-def export_to(path: str | os.PathLike[str], format: str, *, agent: str | None = None) -> Exported:
-    """A session file in a foreign format: one agent's view (its name or path), or without a name all that was said at
+def export_to(path: Given, format: str, *, agent: str | None = None) -> Exported:
+    """A session in a foreign format: one agent's view (its name or path), or without a name all that was said at
     the level of the session, once.
 
     Raises `FormatError` for an unknown format, `UnknownView`, or what reading a session raises.

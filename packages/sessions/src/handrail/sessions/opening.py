@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, BinaryIO
 
 from handrail.sessions.errors import NotASession, SessionConflict
+from handrail.sessions.places import Place, Where
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,8 +26,10 @@ _KINDS = (
 )
 
 
-def open_to_read(path: Path, buffering: int = -1) -> BinaryIO:
-    """The file, open to be read. Raises `NotASession` for a pipe, a socket or a device, and `OSError`."""
+def open_to_read(path: Where, buffering: int = -1) -> BinaryIO:
+    """The file or place, open to be read. Raises `NotASession` for a pipe, a socket or a device, and `OSError`."""
+    if isinstance(path, Place):
+        return path.open_to_read(buffering)
     file = os.open(nameable(path), os.O_RDONLY | FLAGS)
     try:
         refuse_irregular(path, file)
@@ -68,7 +71,7 @@ def lock(file: int, path: Path, timeout: float) -> None:
             time.sleep(min(_POLL, left))
 
 
-def sync_folder(folder: Path) -> None:
+def sync_folder(folder: str) -> None:
     """Waits until a folder is on the disk: a new file survives a power cut only when the folder that names it does."""
     file = os.open(folder, os.O_RDONLY)
     try:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from handrail.sessions.codec import decode_sound
 from handrail.sessions.errors import DamagedSession, NotASession
 from handrail.sessions.headers import read_header, refuse_endless, refuse_foreign
 from handrail.sessions.lines import Progress, each_line, link
 from handrail.sessions.opening import open_to_read
+from handrail.sessions.places import Given, Where, located
 from handrail.sessions.records import AnyRecord, Footer, Header, Unknown
 from handrail.sessions.tails import TornTail, find_tail
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SECOND_HEADER = "a second header"
 
@@ -28,7 +24,7 @@ class Reading:
     not read), `sealed` whether the file has its footer.
     """
 
-    def __init__(self, path: Path, progress: Progress | None = None) -> None:
+    def __init__(self, path: Where, progress: Progress | None = None) -> None:
         self.path = path
         self.progress = progress
         with open_to_read(path) as file:
@@ -69,8 +65,8 @@ class Reading:
         return (record for _, _, _, record in self.lines())
 
 
-def read(path: str | os.PathLike[str], *, progress: Progress | None = None) -> Reading:
-    """A session file, to be read record by record.
+def read(path: Given, *, progress: Progress | None = None) -> Reading:
+    """A session file, or the session at a place, to be read record by record.
 
     `progress` is called now and then with the bytes read so far. Raises `OSError` for a file that cannot be opened,
     `NotASession`, `UnsupportedVersion`, or `DamagedSession` for a header that is broken; what is torn at the end is
@@ -79,6 +75,4 @@ def read(path: str | os.PathLike[str], *, progress: Progress | None = None) -> R
     >>> for number, offset, record in read("run.jsonl"):  # doctest: +SKIP
     ...     print(number, record)
     """
-    from pathlib import Path
-
-    return Reading(Path(path), progress)
+    return Reading(located(path), progress)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import BinaryIO, Literal
 
 import msgspec
 
@@ -21,6 +20,7 @@ from handrail.sessions.fitting import Fitting
 from handrail.sessions.lines import ZEROS, Progress, each_line, follows, link, prev_of
 from handrail.sessions.opening import open_to_read
 from handrail.sessions.paths import name_of
+from handrail.sessions.places import Given, located
 from handrail.sessions.reader import SECOND_HEADER, Reading
 from handrail.sessions.records import (
     AnyRecord,
@@ -36,13 +36,10 @@ from handrail.sessions.tails import footer_begins, was_footer
 from handrail.sessions.tally import KINDS, kind_of
 from handrail.sessions.verdicts import Drift, NotRunnable, State, Verdict
 
-if TYPE_CHECKING:
-    pass
-
 _SEALS = 256
 
 
-def verify(path: str | os.PathLike[str], *, progress: Progress | None = None, integrity_only: bool = False) -> Verdict:
+def verify(path: Given, *, progress: Progress | None = None, integrity_only: bool = False) -> Verdict:
     """Checks every line's link to the one before, the footer, and every handoff and sub-agent by running its filter
     again on the view that its source had.
 
@@ -50,10 +47,8 @@ def verify(path: str | os.PathLike[str], *, progress: Progress | None = None, in
     `progress` is called now and then with the bytes read so far. Raises `OSError` for a file that cannot be opened or
     read, `NotASession` or `UnsupportedVersion`; what is wrong with a session is told in the verdict.
     """
-    from pathlib import Path
-
     try:
-        reading = Reading(Path(path))
+        reading = Reading(located(path))
     except DamagedSession as error:
         return Verdict(
             path=error.path, state="damaged", sealed=False, counts={}, line=error.line, problem=error.problem

@@ -1,4 +1,4 @@
-"""A session: a conversation in a file, as the agents that go on with it see it."""
+"""A session: a conversation in a file, or in a store, as the agents that go on with it see it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from handrail.sessions.exports import export, to_go_on_from
 from handrail.sessions.lines import ZEROS
 from handrail.sessions.opening import nameable
 from handrail.sessions.paths import is_top, name_of
+from handrail.sessions.places import Given, is_begun, located
 from handrail.sessions.reader import Reading, read
 from handrail.sessions.records import (
     AgentRecord,
@@ -58,7 +59,8 @@ _NOTED = frozenset(
 
 
 class Session:
-    """A session file. It is read when something of it is asked for, and made and locked when something is written.
+    """A session, in a file or at a place. It is read when something of it is asked for, and made and locked when
+    something is written.
 
     `fsync` is `always`, `turn` or `never` (see `Journal`), `lock_timeout` the seconds to wait for another writer.
     `append` writes records and leaves `views` alone: who appends keeps them, as the agent loop does, or calls
@@ -68,16 +70,14 @@ class Session:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: Given,
         *,
         fsync: Fsync = "turn",
         lock_timeout: float = 0.0,
         clock: Clock | None = None,
         ids: IdSource | None = None,
     ) -> None:
-        from pathlib import Path
-
-        self.path = Path(path)
+        self.path = located(path)
         self._open: Callable[[], Journal] = lambda: Journal.open(
             self.path, fsync=fsync, lock_timeout=lock_timeout, clock=clock, ids=ids
         )
@@ -88,7 +88,7 @@ class Session:
     @classmethod
     def open(
         cls,
-        path: str | os.PathLike[str],
+        path: Given,
         *,
         fsync: Fsync = "turn",
         lock_timeout: float = 0.0,
@@ -101,7 +101,7 @@ class Session:
         return session
 
     @classmethod
-    def continue_from(cls, sealed: str | os.PathLike[str], path: str | os.PathLike[str]) -> Self:
+    def continue_from(cls, sealed: Given, path: str | os.PathLike[str]) -> Self:
         """A session at a new path that goes on from a sealed copy: its records, and its head hash as `continues`.
 
         Raises `OSError`, `NotASession`, `UnsupportedVersion` or `DamagedSession` where the sealed copy cannot be read
@@ -134,8 +134,7 @@ class Session:
         self._loaded = self._load()
 
     def _load(self) -> _Loaded:
-        exists = self.path.exists() and (self.path.stat().st_size > 0 or not self.path.is_file())
-        return _Loaded(read(self.path) if exists else None)
+        return _Loaded(read(self.path) if is_begun(self.path) else None)
 
     @property
     def _state(self) -> _Loaded:

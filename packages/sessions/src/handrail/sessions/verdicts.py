@@ -10,7 +10,7 @@ from handrail.sessions.tails import TornTail
 from handrail.sessions.tally import KINDS
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from handrail.sessions.places import Where
 
 State: TypeAlias = Literal["intact", "torn", "damaged", "tampered", "drifted", "not runnable"]
 
@@ -66,7 +66,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     whether the file still ends where it ended.
     """
 
-    path: Path
+    path: Where
     state: State
     sealed: bool
     counts: dict[str, int]

@@ -12,7 +12,7 @@ from contextlib import nullcontext, suppress
 from hashlib import sha256
 from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import BinaryIO, Literal, Self, TypeAlias
 
 from handrail.filters.sources import Clock, IdSource
 from handrail.sessions.codec import decode_sound, encode, unchained
@@ -26,11 +26,9 @@ from handrail.sessions.errors import (
 from handrail.sessions.headers import new_header, read_header, refuse_endless, refuse_foreign
 from handrail.sessions.lines import ZEROS, chained, each_line, link
 from handrail.sessions.opening import FLAGS, lock, nameable, refuse_irregular, sync_folder
+from handrail.sessions.places import Given, Place, Where, located
 from handrail.sessions.records import Footer, Header, Unknown, Writable
 from handrail.sessions.tails import Tail, TornTail, find_tail
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Fsync: TypeAlias = Literal["always", "turn", "never"]
 _BATCH = 512
@@ -38,46 +36,45 @@ _sync = getattr(os, "fdatasync", os.fsync)
 
 
 class Journal:
-    """A session file open for writing; made by `Journal.open` or `Journal.create`, and a context manager.
+    """A session open for writing, in a file where no place says otherwise; made by `Journal.open` or `Journal.create`,
+    and a context manager.
 
-    `head` is the hash of the last line and `opened_at` what it was when the file was opened; `recovered` says
-    what was wrong with the end of the file then. `failure` is what the disk said when it refused a record: from then on
-    the journal takes no record more, as it would follow a gap; open the file again to go on.
+    `head` is the hash of the last line, `end` the byte after it, and `opened_at` the hash it had when it was opened;
+    `recovered` says what was wrong with its end then. `failure` is what the disk said when it refused a record: from
+    then on the journal takes no record more, as it would follow a gap; open it again to go on.
     """
 
-    def __init__(self, path: Path, file: int, fsync: Fsync) -> None:
+    def __init__(self, path: Where, file: int, fsync: Fsync) -> None:
         self.path = path
         self.fsync: Fsync = fsync
         self.head = self.opened_at = ZEROS
         self.recovered: TornTail | None = None
         self.failure: OSError | None = None
         self._file = file
-        self._end = 0
-        self._writing: tuple[str, int] | None = None
-        self._unsynced = False
+        self.end = 0
+        self.writing: tuple[str, int] | None = None
+        self.unsynced = False
 
     @classmethod
     def open(
         cls,
-        path: str | os.PathLike[str],
+        path: Given,
         *,
         fsync: Fsync = "turn",
         lock_timeout: float = 0.0,
         clock: Clock | None = None,
         ids: IdSource | None = None,
-    ) -> Self:
+    ) -> Journal:
         """The journal at this path, made where there is none; a torn tail is cut and reported in `recovered`.
 
         `lock_timeout` is how many seconds to wait for another writer; `clock` and `ids` give time and id to a file
         that is made. Raises `SessionConflict`, `SealedSession`, `NotASession`, `UnsupportedVersion`, `DamagedSession`,
         `HeaderTooLong` or `JournalFailed`.
         """
-        from pathlib import Path
-
-        journal = cls._locked(Path(path), fsync, lock_timeout, os.O_CREAT)
+        journal = cls._locked(located(path), fsync, lock_timeout)
         try:
             journal._take_up()
-            if not journal._end:
+            if not journal.end:
                 journal._begin(new_header(journal.path, None, clock, ids))
         except BaseException:
             journal.close()
@@ -87,21 +84,20 @@ class Journal:
     @classmethod
     def create(
         cls,
-        path: str | os.PathLike[str],
+        path: Given,
         *,
         continues: str | None = None,
         fsync: Fsync = "turn",
         clock: Clock | None = None,
         ids: IdSource | None = None,
-    ) -> Self:
+    ) -> Journal:
         """A new journal; `continues` is the head hash of the sealed session that it goes on from.
 
         Raises `SessionExists` where there is a file, `HeaderTooLong`, or `JournalFailed` where it cannot be made.
         """
-        from pathlib import Path
-
-        header = new_header(Path(path), continues, clock, ids)
-        journal = cls._locked(Path(path), fsync, 0.0, os.O_CREAT | os.O_EXCL)
+        where = located(path)
+        header = new_header(where, continues, clock, ids)
+        journal = cls._locked(where, fsync, 0.0, new=True)
         try:
             journal._begin(header)
         except BaseException:
@@ -110,9 +106,12 @@ class Journal:
         return journal
 
     @classmethod
-    def _locked(cls, path: Path, fsync: Fsync, timeout: float, flags: int) -> Self:
+    def _locked(cls, path: Where, fsync: Fsync, timeout: float, *, new: bool = False) -> Journal:
+        if isinstance(path, Place):
+            return path.lock(fsync, timeout, new=new)
+        flags = os.O_RDWR | os.O_CREAT | FLAGS | (os.O_EXCL if new else 0)
         try:
-            file = os.open(nameable(path), os.O_RDWR | FLAGS | flags, 0o600)
+            file = os.open(nameable(path), flags, 0o600)
         except FileExistsError:
             raise SessionExists(path) from None
         except OSError as error:
@@ -126,7 +125,7 @@ class Journal:
         return cls(path, file, fsync)
 
     def _take_up(self) -> None:
-        with open(self._file, "rb", closefd=False) as file:
+        with self.read_back() as file:
             refuse_endless(self.path, file)
             tail = find_tail(file)
             if tail.end:
@@ -138,19 +137,18 @@ class Journal:
             raise SealedSession(self.path, link(tail.last))
         self.recovered = tail.torn
         if tail.torn is not None:
-            os.ftruncate(self._file, tail.end)
-            self._unsynced = True
-        self._end = tail.end
-        os.lseek(self._file, self._end, os.SEEK_SET)
+            self.unsynced = True
+        self.end = tail.end
+        self.end_here(cut=tail.torn is not None)
         if not tail.terminated:
-            self._write(b"\n", link(tail.last))
+            self.write(b"\n", link(tail.last))
         self.head = self.opened_at = link(tail.last) if tail.last else ZEROS
 
     def _last(self, tail: Tail) -> Writable:
         try:
             return decode_sound(tail.last)
         except ValueError as error:
-            with open(self._file, "rb", closefd=False) as file:
+            with self.read_back() as file:
                 number = sum(1 for _ in each_line(file, tail.end))
             raise DamagedSession(self.path, number, f"{error}; it has its newline, so no crash left it") from None
 
@@ -158,7 +156,7 @@ class Journal:
         self.append(header)
         if self.fsync != "never":
             self.sync()
-            sync_folder(self.path.parent)
+            self.sync_name()
 
     def append(self, *records: Writable) -> None:
         """Writes the records as one batch: after a crash all of them are there, or none.
@@ -166,13 +164,13 @@ class Journal:
         Raises `JournalFailed` where the disk refuses; the file then ends where it ended before, and every record after
         is refused too.
         """
-        if self._writing is not None:
+        if self.writing is not None:
             self._refuse_gap()
-            self._settle()
+            self.settle()
         head = self.head
         if len(records) == 1:
             data = chained(head, 0, _body(records[0]))
-            self._write(data + b"\n", sha256(data).hexdigest())
+            self.write(data + b"\n", sha256(data).hexdigest())
         elif records:
             lines: list[bytes] = []
             batch = len(records) - 1
@@ -182,65 +180,64 @@ class Journal:
                 lines.append(line)
                 batch = -len(lines)
             lines.append(b"")
-            self._write(b"\n".join(lines), head)
+            self.write(b"\n".join(lines), head)
         if self.fsync == "always":
             self.sync()
 
-    def _write(self, data: bytes, head: str) -> None:
-        end = self._end + len(data)
-        self._writing = head, end
+    def write(self, data: bytes, head: str) -> None:
+        end = self.end + len(data)
+        self.writing = head, end
         try:
             written = os.write(self._file, data)
             while written < len(data):
                 written += os.write(self._file, data[written:])
         except OSError as error:
             self._undo(error)
-        self.head, self._end, self._unsynced = head, end, True
-        self._writing = None
+        self.head, self.end, self.unsynced = head, end, True
+        self.writing = None
 
     def _undo(self, error: OSError) -> None:
-        if self._file < 0:
-            self._writing = None
+        if self.closed:
+            self.writing = None
             raise JournalClosed(self.path) from None
         try:
-            self._settle()
+            self.settle()
         except OSError as worse:
             error = worse
-        raise self._failed(error) from error
+        raise self.failed(error) from error
 
-    def _failed(self, error: OSError) -> JournalFailed:
+    def failed(self, error: OSError) -> JournalFailed:
         self.failure = error
         # What is unsettled is looked at before the next write, which keeps the look at `failure` off the hot path.
-        self._writing = self._writing or (self.head, self._end)
-        return JournalFailed(self.path, self._end, error)
+        self.writing = self.writing or (self.head, self.end)
+        return JournalFailed(self.path, self.end, error)
 
     def _refuse_gap(self) -> None:
         if self.failure is not None:
-            raise JournalFailed(self.path, self._end, self.failure)
+            raise JournalFailed(self.path, self.end, self.failure)
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         # A write that failed or was interrupted (by Ctrl-C) has left all of its bytes, or has to leave none.
-        if self._writing is None:
+        if self.writing is None:
             return
-        head, end = self._writing
+        head, end = self.writing
         if os.fstat(self._file).st_size == end:
-            self.head, self._end, self._unsynced = head, end, True
+            self.head, self.end, self.unsynced = head, end, True
         else:
-            os.ftruncate(self._file, self._end)
-            os.lseek(self._file, self._end, os.SEEK_SET)
-        self._writing = None
+            self.end_here(cut=True)
+        self.writing = None
 
     def sync(self) -> None:
         """Waits until everything written is on the disk, whatever the policy. Raises `JournalFailed`, also where a
         record was refused before."""
         self._refuse_gap()
-        self._settle()
-        if self._unsynced:
+        self.settle()
+        if self.unsynced:
             try:
-                _sync(self._file)
+                self.flush()
             except OSError as error:
-                raise self._failed(error) from error
-            self._unsynced = False
+                raise self.failed(error) from error
+            self.unsynced = False
 
     def turn_end(self) -> None:
         """A turn has ended: synced, unless the policy is `never`. A failure that was told before is not told again."""
@@ -254,6 +251,25 @@ class Journal:
         if self.fsync != "never":
             self.sync()
 
+    # A place overrides these, with `write`, `settle` and `closed`.
+    def read_back(self) -> BinaryIO:
+        return open(self._file, "rb", closefd=False)
+
+    def end_here(self, *, cut: bool) -> None:
+        if cut:
+            os.ftruncate(self._file, self.end)
+        os.lseek(self._file, self.end, os.SEEK_SET)
+
+    def flush(self) -> None:
+        _sync(self._file)
+
+    def sync_name(self) -> None:
+        sync_folder(os.path.dirname(str(self.path)) or ".")
+
+    def release(self) -> None:
+        file, self._file = self._file, -1
+        os.close(file)
+
     @property
     def closed(self) -> bool:
         """Whether the journal is closed."""
@@ -261,16 +277,14 @@ class Journal:
 
     def close(self) -> None:
         """Syncs by the policy, and lets go of the file and its lock. Closing again does nothing."""
-        if self._file < 0:
+        if self.closed:
             return
-        file = self._file
         try:
             with suppress(OSError) if self.failure is not None else nullcontext():
-                self._settle()
+                self.settle()
             self.turn_end()
         finally:
-            self._file = -1
-            os.close(file)
+            self.release()
 
     def __enter__(self) -> Self:
         return self
