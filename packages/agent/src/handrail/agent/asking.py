@@ -131,8 +131,8 @@ def _asked_about(turn: "Turn", messages: Sequence[Message]) -> Messages:
 def _spent(
     turn: "Turn", request: ChatRequest, message_id: str, usage: Usage, finish_reason: str, error: str | None
 ) -> Usage:
-    run = turn.run
-    spent = turn.budget.spend(request.model.name, usage)
+    run, model = turn.run, request.model.name
+    spent = turn.budget.spend(model, usage)
     turn.usage += spent
     turn.scope.spend(spent)
     if run.log.on:
@@ -142,7 +142,7 @@ def _spent(
             path=turn.path,
             step=turn.context.step,
             attempt=request.run.attempt,
-            model=request.model.name,
+            model=model,
             purpose=request.purpose,
             request=sent,
             message_id=message_id,

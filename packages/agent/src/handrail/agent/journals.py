@@ -1,6 +1,6 @@
 """What a run writes down as it goes; nothing at all where there is no session."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from handrail.filters import History, Message, Seal
@@ -11,7 +11,7 @@ from handrail.sessions.records import AnyRecord
 class Log:
     """A session as a run writes it. Records that need not stand on their own are staged, and go with the next write."""
 
-    __slots__ = ("_descriptors", "_known", "_met", "_staged", "on", "session")
+    __slots__ = ("_descriptors", "_known", "_met", "_staged", "on", "session", "stage")
 
     def __init__(
         self, session: Session | None, descriptors: Mapping[int, tuple[Seal, dict[str, Any]]] | None = None
@@ -19,6 +19,8 @@ class Log:
         self.session = session
         self.on = session is not None
         self._staged: list[AnyRecord] = []
+        self.stage: Callable[[AnyRecord], None] = self._staged.append if self.on else _nothing
+        """Keeps a record for the next write."""
         self._met: set[str] = set()
         self._known = descriptors or {}
         self._descriptors: dict[int, tuple[Seal, dict[str, Any]]] = {}
@@ -41,18 +43,15 @@ class Log:
         if self.session is not None:
             self.session.turn_end()
 
-    def stage(self, *records: AnyRecord) -> None:
-        """Keeps records for the next write."""
-        if self.session is not None:
-            self._staged.extend(records)
-
     def write(self, *records: AnyRecord) -> None:
         """Writes what was staged and these, as one batch: a killed process loses nothing of it."""
-        if self.session is not None:
-            staged = self._staged
-            if staged or records:
-                self._staged = []
-                self.session.append(*staged, *records)
+        session, staged = self.session, self._staged
+        if session is not None:
+            if staged:
+                records = *staged, *records
+                staged.clear()
+            if records:
+                session.append(*records)
 
     def before_effect(self) -> None:
         """Syncs what was written, as the session's policy says, before something happens in the world."""
@@ -69,6 +68,10 @@ class Log:
         """Writes what became of a view other than by messages and seeds."""
         if self.session is not None:
             self.write(view_edit(path, before, after, reason))
+
+
+def _nothing(record: AnyRecord) -> None:
+    pass
 
 
 NO_LOG = Log(None)

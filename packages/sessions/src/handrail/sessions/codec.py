@@ -16,7 +16,8 @@ from handrail.filters.patterns import lazy
 from handrail.sessions.records import AnyRecord, Known, Record, Unknown, Writable
 
 _BY_KIND: dict[str, type[Record]] = {str(cls.__struct_config__.tag): cls for cls in get_args(Known)}
-_encode = msgspec.json.Encoder().encode
+encode_known = msgspec.json.Encoder().encode
+"""A known record as `encode` gives it; raises `UnicodeEncodeError` for one that holds half a surrogate pair."""
 _decode = msgspec.json.Decoder(Known).decode
 
 _CHAIN = frozenset({"prev", "batch"})
@@ -34,10 +35,10 @@ def encode(record: Writable) -> bytes:
     if type(record) is Unknown:
         return record.line
     try:
-        return _encode(record)
+        return encode_known(record)
     except UnicodeEncodeError:
         # Messages hold no half of a surrogate pair, but the text of an error may.
-        return _encode(without_halves(record))
+        return encode_known(without_halves(record))
 
 
 def without_halves(value: Any) -> Any:
@@ -169,4 +170,4 @@ def unchained(record: Writable) -> Writable:
     except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(f"its link cannot be taken out: {error}") from error
     left = {name: value for name, value in fields.items() if name not in _CHAIN}
-    return Unknown(record.kind, _encode(left))
+    return Unknown(record.kind, msgspec.json.encode(left))

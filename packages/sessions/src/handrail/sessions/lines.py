@@ -23,9 +23,8 @@ def link(line: bytes) -> str:
 
 def chained(prev: str, batch: int, body: bytes) -> bytes:
     """A record's JSON object with its link and its place in a batch put in front; neither may be in it yet."""
-    if batch:
-        return b'{"prev":"%b","batch":%d,%b' % (prev.encode(), batch, body[1:])
-    return b'{"prev":"%b",%b' % (prev.encode(), body[1:])
+    front = f'{{"prev":"{prev}","batch":{batch},' if batch else f'{{"prev":"{prev}",'
+    return front.encode() + body[1:]
 
 
 def follows(line: bytes, prev: str, decoded: str | None = None) -> bool:

@@ -56,6 +56,8 @@ _NOTED = frozenset(
         BudgetRecord,
     }
 )
+_LATER = 256
+"""How many records are kept at most before they are taken in."""
 
 
 class Session:
@@ -142,6 +144,7 @@ class Session:
             return self._load()  # the file alone: what the run that failed still holds of it follows a gap
         if self._loaded is None:
             self._loaded = self._load()
+        self._loaded.catch_up()
         return self._loaded
 
     def _give_up_failed(self) -> None:
@@ -241,10 +244,11 @@ class Session:
         except JournalFailed:
             self._loaded = None
             raise
-        if self._loaded is not None:
-            for record in records:
-                if type(record) in _NOTED:
-                    self._loaded.note(record)
+        loaded = self._loaded
+        if loaded is not None:
+            loaded.later.extend(records)
+            if len(loaded.later) > _LATER:
+                loaded.catch_up()
 
     def _begin(self) -> Journal:
         journal = self._open()
@@ -299,6 +303,8 @@ class _Loaded:
         self.privates: dict[tuple[str, str], dict[str, Any]] = {}
         self.head = reading.head if reading is not None else ZEROS
         self.torn = reading.torn if reading is not None else None
+        self.later: list[Writable] = []
+        """What was appended since, and is taken in when something is asked for or there is much of it."""
         self.views = self._read(reading) if reading is not None else {}
 
     def _read(self, reading: Reading) -> dict[str, View]:
@@ -317,6 +323,14 @@ class _Loaded:
         ended, (steps, tool_calls, handoffs) = self._ended, self._open
         cost = ended.cost if ended.usage.requests == self.usage.requests else None
         return Spent(ended.steps + steps, ended.tool_calls + tool_calls, ended.handoffs + handoffs, self.usage, cost)
+
+    def catch_up(self) -> None:
+        """Take in what was appended."""
+        if self.later:
+            later, self.later = self.later, []
+            for record in later:
+                if type(record) in _NOTED:
+                    self.note(record)
 
     def note(self, record: Writable) -> None:
         """Take in what concerns the session as a whole."""

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import BinaryIO, Literal, Self, TypeAlias
 
 from handrail.filters.sources import Clock, IdSource
-from handrail.sessions.codec import decode_sound, encode, unchained
+from handrail.sessions.codec import decode_sound, encode, encode_known, unchained
 from handrail.sessions.errors import (
     DamagedSession,
     JournalClosed,
@@ -24,7 +24,7 @@ from handrail.sessions.errors import (
     SessionExists,
 )
 from handrail.sessions.headers import new_header, read_header, refuse_endless, refuse_foreign
-from handrail.sessions.lines import ZEROS, chained, each_line, link
+from handrail.sessions.lines import ZEROS, each_line, link
 from handrail.sessions.opening import FLAGS, lock, nameable, refuse_irregular, sync_folder
 from handrail.sessions.places import Given, Place, Where, located
 from handrail.sessions.records import Footer, Header, Unknown, Writable
@@ -167,15 +167,19 @@ class Journal:
         if self.writing is not None:
             self._refuse_gap()
             self.settle()
-        head = self.head
-        if len(records) == 1:
-            data = chained(head, 0, _body(records[0]))
-            self.write(data + b"\n", sha256(data).hexdigest())
-        elif records:
-            lines: list[bytes] = []
-            batch = len(records) - 1
+        if records:
+            head, lines, batch = self.head, [], len(records) - 1
             for record in records:
-                line = chained(head, batch, _body(record))
+                if type(record) is Unknown or record.prev or record.batch:
+                    body = encode(unchained(record))
+                else:
+                    try:
+                        body = encode_known(record)
+                    except UnicodeEncodeError:
+                        body = encode(record)
+                # As `chained` does it, without a call for each record.
+                front = f'{{"prev":"{head}","batch":{batch},' if batch else f'{{"prev":"{head}",'
+                line = front.encode() + body[1:]
                 head = sha256(line).hexdigest()
                 lines.append(line)
                 batch = -len(lines)
@@ -300,9 +304,3 @@ def append_all(journal: Journal, records: Iterable[Writable]) -> None:
     records = iter(records)
     while batch := list(islice(records, _BATCH)):
         journal.append(*batch)
-
-
-def _body(record: Writable) -> bytes:
-    if type(record) is Unknown or record.prev or record.batch:
-        record = unchained(record)
-    return encode(record)
