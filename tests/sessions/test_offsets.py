@@ -65,3 +65,23 @@ def test_a_message_that_no_line_holds_is_kept_itself(history: History) -> None:
 
 def test_its_digest_is_that_of_the_messages(history: History) -> None:
     assert history.digest == History([user(f"word {n}", id=f"m{n}") for n in range(COUNT)]).digest
+
+
+def test_messages_beyond_two_gigabytes_are_found_beside_those_before(tmp_path: Path, path: Path) -> None:
+    near, far = path.read_bytes(), 1 << 32
+    line = near.splitlines()[-1]
+    with (tmp_path / "long.jsonl").open("w+b") as file:
+        file.write(near)
+        file.seek(far)
+        file.write(line)
+        store = Store(file)
+        ends, beyond, joined = Offsets(store), Offsets(store), Offsets(store)
+        store.see(far, user("word 39999", id="m39999"))
+        beyond.append(store.message(far))
+        for _, offset, record in read(path):
+            if isinstance(record, MessageRecord):
+                store.see(offset, record.message)
+                ends.append(record.message)
+        for items in (ends[:2], beyond, ends[-2:]):
+            joined.extend(items)
+        assert [message.id for message in joined] == ["m0", "m1", "m39999", "m39998", "m39999"]

@@ -19,6 +19,8 @@ from handrail.sessions import (
     SessionChanged,
     SessionConflict,
     SessionExists,
+    Spent,
+    ToolCallRecord,
     Unknown,
     UnknownView,
     Usage,
@@ -93,6 +95,20 @@ def test_what_is_appended_is_noted_at_once(tmp_path: Path) -> None:
         assert session.usage == Usage(15, 3, requests=2)
         assert session.agents["desk"].model == "m"
     assert Session(session.path).usage == session.usage
+
+
+def test_what_a_long_run_appends_is_told_as_its_file_tells_it(tmp_path: Path) -> None:
+    with Session(tmp_path / "s.jsonl", fsync="never") as session:
+        assert session.spent == Spent()
+        for step in range(1, 1_001):
+            session.append(ModelCallRecord(path="desk", step=step, usage=Usage(2, 1, requests=1)))
+            session.append(ToolCallRecord(path="desk", call_id=f"c{step}", name="add"))
+        assert (session.spent.steps, session.spent.tool_calls, session.usage) == (
+            1_000,
+            1_000,
+            Usage(2_000, 1_000, requests=1_000),
+        )
+        assert Session(session.path).spent == session.spent
 
 
 def test_an_agent_without_a_view_is_an_error_that_names_those_with_one(path: Path) -> None:

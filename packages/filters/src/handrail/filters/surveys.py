@@ -2,7 +2,7 @@
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, overload
 
 from handrail.filters.messages import Message, Text, ToolCall, is_empty
@@ -30,15 +30,15 @@ class Places(Sequence[int]):
     __slots__ = ("_length", "_shared")
 
     def __init__(self, shared: "array[int] | None" = None, length: int = 0) -> None:
-        self._shared = array("q") if shared is None else shared
+        self._shared = array("I") if shared is None else shared
         self._length = length
 
-    def append(self, place: int) -> None:
-        """Puts one more place at the end."""
+    def extend(self, places: Iterable[int]) -> None:
+        """Puts more places at the end."""
         if len(self._shared) != self._length:
             self._shared = self._shared[: self._length]
-        self._shared.append(place)
-        self._length += 1
+        self._shared.extend(places)
+        self._length = len(self._shared)
 
     def below(self, end: int) -> "Places":
         """The places before `end`, shared with these."""
@@ -123,6 +123,7 @@ class Survey:
 
     def advance(self, items: Items | Sequence[Message], end: int) -> None:
         """Take in the messages up to `end`."""
+        users: list[int] = []
         for place, message in enumerate(items[self.seen : end], self.seen):
             role = message.role
             if not message.id and self.unnamed_at is None:
@@ -133,7 +134,7 @@ class Survey:
                 self._result(place, message)
                 continue
             if role == "user":
-                self.users.append(place)
+                users.append(place)
             elif role == "system":
                 self.systems.append(place)
             if self.open_calls:
@@ -142,6 +143,8 @@ class Survey:
             content = message.content
             if not (len(content) == 1 and type(content[0]) is Text and content[0].text):
                 self._said(place, role, message)
+        if users:
+            self.users.extend(users)
         self.seen = end
 
     def _said(self, place: int, role: str, message: Message) -> None:

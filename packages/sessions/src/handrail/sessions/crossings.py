@@ -90,11 +90,11 @@ class Boundaries:
             kind = type(record)
         if kind is MessageRecord or kind is ToolResultRecord:
             self._store.see(offset, record.message)  # type: ignore[union-attr]  # both have a message
-            self.views.take(record)
+            self.views.take_message(record)  # type: ignore[arg-type]  # its type was looked at
             self._unsettled += 1
             if self._unsettled == _SETTLE:
                 self._settle()
-            return self._answer(line, record) if self._awaited and kind is ToolResultRecord else None  # type: ignore[arg-type]  # its type was looked at
+            return self._answer(line, record) if self._awaited and kind is ToolResultRecord else None  # type: ignore[arg-type]  # the same
         if isinstance(record, HandoffRecord) or (isinstance(record, SubagentRecord) and record.event == "start"):
             return self._boundary(line, record)
         self.views.take(record)

@@ -1,12 +1,13 @@
 """Messages kept as offsets into a session file: a view of any length in a few bytes a message.
 
-An item is the offset of the line that holds the message, 8 bytes; what no line holds as it is (a message that a filter
-made, or one without its transfer calls) is kept itself. Ids are found by their hashes, another 8 bytes.
+An item is the offset of the line that holds the message, 4 bytes, or 8 once the file is longer than 2 GB; what no line
+holds as it is (a message that a filter made, or one without its transfer calls) is kept itself. Ids are found by their
+hashes, another 8 bytes.
 """
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import BinaryIO, overload
 
@@ -36,6 +37,10 @@ class Store:
         if len(self._young) >= _RECENT:
             self._old, self._young = self._young, {}
         self._young[offset] = message
+
+    def recent(self) -> Callable[[int], Message | None]:
+        """What finds the messages seen last by their offsets."""
+        return self._young.get
 
     def key(self, message: Message) -> int:
         """What to remember a message by."""
@@ -72,7 +77,7 @@ class Offsets:
 
     def __init__(self, store: Store, keys: "array[int] | None" = None, ids: "_Ids | None" = None) -> None:
         self._store = store
-        self._keys: array[int] = array("q") if keys is None else keys
+        self._keys: array[int] = array("i") if keys is None else keys
         self._ids = _Ids() if keys is None else ids
 
     def append(self, message: Message) -> None:
@@ -84,13 +89,20 @@ class Offsets:
         if isinstance(messages, Offsets) and messages._store is self._store:
             # Their ids would have to be read: they are looked for one by one from here on.
             self._ids = self._ids if not messages._keys else None
-            self._keys.extend(messages._keys)
+            self._add(messages._keys)
             return
         key = self._store.key
         while some := tuple(islice(messages := iter(messages), _RECENT)):
             if self._ids is not None:
                 self._ids.add(some, len(self._keys))
-            self._keys.extend([key(message) for message in some])
+            self._add([key(message) for message in some])
+
+    def _add(self, keys: "array[int] | list[int]") -> None:
+        try:
+            more = array(self._keys.typecode, keys)
+        except OverflowError:
+            self._keys, more = array("q", self._keys), array("q", keys)
+        self._keys.extend(more)
 
     def find(self, message_id: str) -> int | None:
         """Where a message with this id stands."""
@@ -105,7 +117,9 @@ class Offsets:
         return len(self._keys)
 
     def __iter__(self) -> Iterator[Message]:
-        return map(self._store.message, self._keys)
+        # Most are read while they are recent; those that are not any more, are looked for.
+        recent, message = self._store.recent(), self._store.message
+        return (recent(key) or message(key) for key in self._keys)
 
     @overload
     def __getitem__(self, index: int) -> Message: ...

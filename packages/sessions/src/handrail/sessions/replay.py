@@ -37,6 +37,7 @@ from handrail.sessions.tally import KINDS, kind_of
 from handrail.sessions.verdicts import Drift, NotRunnable, State, Verdict
 
 _SEALS = 256
+_FITTING = frozenset({Unknown, ToolResultRecord, ViewRecord, SubagentRecord})
 
 
 def verify(path: Given, *, progress: Progress | None = None, integrity_only: bool = False) -> Verdict:
@@ -186,6 +187,13 @@ class _Again:
 
     def take(self, line: int, offset: int, record: AnyRecord) -> None:
         """Take in one record, and check it where it is a boundary, or its end."""
+        if type(record) in _FITTING:
+            self._fit(line, record)
+        found = self._boundaries.take(line, offset, record)
+        if found is not None and found.edge is not None:
+            self._check(found, found.edge)
+
+    def _fit(self, line: int, record: AnyRecord) -> None:
         kind = type(record)
         if kind is Unknown:
             record = record.record or record  # type: ignore[union-attr]  # only Unknown has one
@@ -196,9 +204,6 @@ class _Again:
             self._fitting.edited(record)  # type: ignore[arg-type]  # the same
         elif kind is SubagentRecord and record.event == "end":  # type: ignore[union-attr]  # the same
             self._end(line, record)  # type: ignore[arg-type]  # the same
-        found = self._boundaries.take(line, offset, record)
-        if found is not None and found.edge is not None:
-            self._check(found, found.edge)
 
     def _result(self, line: int, record: ToolResultRecord) -> None:
         if problem := self._fitting.result(record):
