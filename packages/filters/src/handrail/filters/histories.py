@@ -36,10 +36,9 @@ class _Buffer:
         "survey",
     )
 
-    def __init__(self, items: Items) -> None:
+    def __init__(self, items: Items, survey: Survey | None = None) -> None:
         self.items = items
-        self.survey = Survey()
-        self.earlier = self.survey
+        self.survey = self.earlier = Survey() if survey is None else survey
         self.hashed = 0
         self.running: Any = None
         self.running_before: tuple[int, Any] = (0, None)
@@ -78,8 +77,9 @@ class _Buffer:
 
     def fork(self, length: int) -> "_Buffer":
         """A buffer of the first `length` messages, for a view that must not touch this one's tail."""
-        forked = _Buffer(self.items[:length])
-        forked.survey = self.survey.at(length, self.items)
+        from handrail.filters.branches import branched
+
+        forked = _Buffer(branched(self.items, length), self.survey.at(length, self.items))
         hashed, running = self.hash_of(length)
         if running is not None:
             forked.hashed, forked.running = hashed, running.copy()
