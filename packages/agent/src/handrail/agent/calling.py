@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
 
 from handrail.agent.contexts import RunContext
 from handrail.agent.errors import InvalidAnswer, LimitExceeded, StateError, ToolFailed
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 CUT = "Not run: the answer reached its length limit in the middle of this call. Say less, or split the work."
 
 
-class Upshot(NamedTuple):
+class Upshot(msgspec.Struct, frozen=True):
     """What the calls of a response mean for the turn: how it ends by them (None: it goes on), and what was said in the
     place of a model's answer."""
 

@@ -177,7 +177,8 @@ class Delegation:
         text, label = FINISHED, None
         if self.tool.expose != "none":
             shown = said if self.tool.expose == "all" else answers
-            text, _, label = joined(self.turn, self.name, self.tool.returns, shown, self.tool.policy)
+            back = joined(self.turn, self.name, self.tool.returns, shown, self.tool.policy)
+            text, label = back.text, back.label
         is_silent = text in (NO_ANSWER, KEPT_BACK)
         text = _folded(self.turn, self.tool, result, text)
         label = highest(self.tool.output_sensitivity, label)

@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -50,7 +50,7 @@ class Asked(msgspec.Struct, frozen=True):
     label: Tier | None = None
 
 
-class Back(NamedTuple):
+class Back(msgspec.Struct, frozen=True, gc=False):
     """What comes back to the agent that waits: a text, whether it is an error, and how sensitive it is."""
 
     text: str
@@ -280,15 +280,15 @@ def _answer(
 ) -> None:
     label = turn.label()
     for call in transfers:
-        text, is_error, came_back = said[call.id]
+        back = said[call.id]
         results[call.id] = tool_result(
             call,
-            text,
+            back.text,
             id=ids[call.id],
             agent=turn.bound.name,
             created_at=turn.run.clock(),
-            is_error=is_error,
-            sensitivity=highest(label, came_back),
+            is_error=back.is_error,
+            sensitivity=highest(label, back.label),
         )
     if turn.run.log.on:
         turn.run.log.write(*before, *[ToolResultRecord(path=turn.path, message=results[call.id]) for call in transfers])

@@ -7,13 +7,15 @@ stand for all of their group. Filters and middleware share them, and other packa
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
+
+import msgspec
 
 from handrail.filters.patterns import lazy
 from handrail.filters.sensitivity import TOKEN, Tier, rank, token
 
 
-class Finding(NamedTuple):
+class Finding(msgspec.Struct, frozen=True, gc=False):
     """What was found and where: `text[start:end]`, and how sensitive it is."""
 
     kind: str
@@ -27,7 +29,7 @@ _Finder = TypeVar("_Finder", bound=Finder)
 _finders: dict[str, Finder] = {}
 
 
-class Shape(NamedTuple):
+class Shape(msgspec.Struct, frozen=True):
     """What findings look like: each lies in a match of `pattern`, and `judge` says which part of the match it is, or
     None for a match that is no finding. A text without `hint` has none."""
 

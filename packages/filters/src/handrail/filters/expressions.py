@@ -9,7 +9,9 @@ value       = text | number | true | false | none | expression | "[" [ value { "
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
+
+import msgspec
 
 from handrail.filters.base import Filter
 from handrail.filters.composition import Compose
@@ -43,7 +45,7 @@ def _tokens() -> "re.Pattern[str]":
     )
 
 
-class _Token(NamedTuple):
+class _Token(msgspec.Struct, frozen=True, gc=False):
     kind: str
     text: str
     column: int

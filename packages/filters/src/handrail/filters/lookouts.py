@@ -256,7 +256,8 @@ def for_detector(kind: str, finder: Finder, known: Sequence[Shape], window: int)
 
 def _for_finder(finder: Finder, window: int) -> Wait:
     def find(text: str, start: int, end: int) -> Iterable[Finding]:
-        return sorted([finding for finding in finder(text[:end]) if finding.start >= start], key=lambda each: each[1:3])
+        found = [finding for finding in finder(text[:end]) if finding.start >= start]
+        return sorted(found, key=lambda each: (each.start, each.end))
 
     return Wait(find, window)
 

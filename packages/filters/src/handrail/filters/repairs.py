@@ -27,7 +27,7 @@ class Repaired(NamedTuple):
     changes: tuple[Change, ...] = ()
 
 
-class Breach(NamedTuple):
+class Breach(msgspec.Struct, frozen=True, gc=False):
     """One place where a transcript breaks a law."""
 
     law: Literal["P1", "P2", "P3"]

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -48,7 +48,7 @@ _COLON = lazy(r"[ \t\r\n]*:")
 _TEXTUAL = lazy(r"text/|application/(?:[\w.-]{1,40}\+)?(?:json|xml|yaml)\b", re.IGNORECASE)
 
 
-class Token(NamedTuple):
+class Token(msgspec.Struct, frozen=True, gc=False):
     """A string, number or word of a JSON text: where it stands, what it says, the key before it, and the number of the
     object or list that holds it."""
 

@@ -18,7 +18,9 @@ import os
 from collections.abc import Callable, Iterator
 from functools import cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import msgspec
 
 from handrail.filters.errors import CounterMissing
 from handrail.filters.histories import History
@@ -39,7 +41,7 @@ SLICE = 20_000
 """Longer texts are counted in slices of this many characters: the encoding of one unbroken run is not linear."""
 
 
-class _Encoding(NamedTuple):
+class _Encoding(msgspec.Struct, frozen=True):
     digest: str
     cached_as: str
     pattern: str

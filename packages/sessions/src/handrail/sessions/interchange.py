@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Transcript(NamedTuple):
+class Transcript(msgspec.Struct, frozen=True):
     """One conversation of a foreign file. `beside` is the JSON that stood beside its messages; `losses` says what could
     not be kept as it was, each kind with its count."""
 
