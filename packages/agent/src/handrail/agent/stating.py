@@ -1,6 +1,5 @@
 """The shared and the private state of a run: what is written when, and what goes into the session."""
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -137,7 +136,9 @@ def first_state(turn: "TurnState", place: int) -> PrivateState:
         if kept is None:
             _carried(name, values)
         # What is changed within it is this turn's own, whoever else begins from the same values.
-        values = copy.deepcopy(values)
+        from copy import deepcopy
+
+        values = deepcopy(values)
     return PrivateState(values, name, layer.reducers)
 
 

@@ -7,6 +7,7 @@ a line that is JSON but no record known here is kept whole.
 
 import json
 import re
+from functools import cache
 from typing import Any, get_args
 
 import msgspec
@@ -18,7 +19,6 @@ from handrail.sessions.records import AnyRecord, Known, Record, Unknown, Writabl
 _BY_KIND: dict[str, type[Record]] = {str(cls.__struct_config__.tag): cls for cls in get_args(Known)}
 encode_known = msgspec.json.Encoder().encode
 """A known record as `encode` gives it; raises `UnicodeEncodeError` for one that holds half a surrogate pair."""
-_decode = msgspec.json.Decoder(Known).decode
 
 _CHAIN = frozenset({"prev", "batch"})
 # As the writer puts them in front; the rest of the line stays as it is, whatever numbers are in it.
@@ -28,6 +28,12 @@ _LINK = lazy(rb'\A\{"prev":"[0-9a-f]*",(?:"batch":-?[0-9]+,)?')
 _ESCAPE = lazy(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u([dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL
 )
+
+
+@cache
+def _decoder() -> "msgspec.json.Decoder[Known]":
+    # To make it takes as long as to read a thousand records; a program that only writes needs none.
+    return msgspec.json.Decoder(Known)
 
 
 def encode(record: Writable) -> bytes:
@@ -56,7 +62,7 @@ def without_halves(value: Any) -> Any:
 def decode(line: bytes) -> AnyRecord:
     """The record that a line holds, without its newline. Raises `ValueError` where the line is not a JSON object."""
     try:
-        return _decode(line)
+        return _decoder().decode(line)
     except (msgspec.DecodeError, RecursionError):
         return _second_try(line)
 
@@ -65,7 +71,7 @@ def _second_try(line: bytes) -> AnyRecord:
     fields = _fields(line)
     text = mended(line)
     try:
-        return _decode(text)
+        return _decoder().decode(text)
     except (msgspec.DecodeError, RecursionError):
         kind = fields.get("kind")
         return Unknown(kind, line, _understood(kind, text)) if isinstance(kind, str) else Unknown("", line)
@@ -85,14 +91,14 @@ def _without_unknown(kind: str, text: bytes) -> Known:
     import msgspec.inspect
 
     known = _known_fields(json.loads(text), msgspec.inspect.type_info(_BY_KIND[kind]))
-    return _decode(json.dumps(known).encode())
+    return _decoder().decode(json.dumps(known).encode())
 
 
 def decode_sound(line: bytes) -> AnyRecord:
     """The record that a line holds. Raises `ValueError` as `decode` does, and for what no version of this format
     writes: a line that names no kind, or a known kind with what its records do not hold."""
     try:
-        return _decode(line)
+        return _decoder().decode(line)
     except (msgspec.DecodeError, RecursionError):
         record = _second_try(line)
     if type(record) is Unknown and record.record is None:

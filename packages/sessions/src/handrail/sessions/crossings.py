@@ -13,7 +13,6 @@ from handrail.filters.histories import History
 from handrail.filters.messages import Messages, assistant, digest
 from handrail.sessions.errors import DamagedSession
 from handrail.sessions.lines import ZEROS, Progress, follows, link
-from handrail.sessions.offsets import Offsets, Store
 from handrail.sessions.opening import open_to_read
 from handrail.sessions.reader import Reading
 from handrail.sessions.records import (
@@ -72,6 +71,8 @@ class Boundaries:
     """
 
     def __init__(self, file: BinaryIO, *, digests: bool = False) -> None:
+        from handrail.sessions.offsets import Offsets, Store
+
         self._store = Store(file)
         self.views = Views(lambda: History.over(Offsets(self._store)))
         self._digests = digests

@@ -1,6 +1,5 @@
 """The private state of a middleware: its own memory, invisible to others."""
 
-import copy
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -42,6 +41,8 @@ class CallState(PrivateState):
     __slots__ = ("_added", "_assigned", "_before")
 
     def __init__(self, base: PrivateState) -> None:
+        import copy
+
         super().__init__(copy.deepcopy(dict(base)), base.layer, base.reducers)
         self._before = copy.deepcopy(dict(base))
         self._added: list[tuple[str, Any]] = []

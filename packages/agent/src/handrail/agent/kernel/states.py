@@ -1,6 +1,5 @@
 """The shared state: channels that agents and middleware declare, read as a snapshot and written at a barrier."""
 
-import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin
 
@@ -149,7 +148,7 @@ class State(Mapping[str, Any]):
         value = self._turn.scope.channels.value(known[name])
         if value is _ABSENT:
             raise KeyError(name)
-        return value if type(value) in _IMMUTABLE else copy.deepcopy(value)
+        return value if type(value) in _IMMUTABLE else _copied(value)
 
     def __contains__(self, name: object) -> bool:
         known = self._turn.bound.channels.get(name) if isinstance(name, str) else None
@@ -174,6 +173,12 @@ class State(Mapping[str, Any]):
 
 
 _IMMUTABLE = frozenset({str, int, float, bool, bytes, type(None)})
+
+
+def _copied(value: Any) -> Any:
+    from copy import deepcopy
+
+    return deepcopy(value)
 
 
 class _Absent:
@@ -206,7 +211,7 @@ class Channels:
         standing = self.value(channel)
         if channel.how.reducer is not None and standing is not _ABSENT:
             try:
-                value = channel.how.reducer(copy.deepcopy(standing), value)
+                value = channel.how.reducer(_copied(standing), value)
             except Exception as error:
                 problem = f"cannot take this value: its reducer raised {type(error).__name__}: {error}"
                 raise StateError(owner, channel.name, problem) from error
@@ -215,7 +220,7 @@ class Channels:
     def put(self, channel: Declared, value: Any, owner: str) -> Any:
         """Puts a value in the place of what stands, and gives it as the channel's type has it. Raises `StateError`."""
         # A copy, so that whoever wrote it cannot change it afterwards.
-        checked = self._values[channel.name] = copy.deepcopy(checked_value(channel, value, owner))
+        checked = self._values[channel.name] = _copied(checked_value(channel, value, owner))
         return checked
 
     def copied(self) -> "Channels":
@@ -225,7 +230,7 @@ class Channels:
     def public(self, channels: Mapping[str, Declared]) -> dict[str, Any]:
         """The values that leave the run."""
         known = {name: self.value(each) for name, each in channels.items() if not each.how.private}
-        return {name: copy.deepcopy(value) for name, value in known.items() if value is not _ABSENT}
+        return {name: _copied(value) for name, value in known.items() if value is not _ABSENT}
 
 
 def checked_value(channel: Declared, value: Any, owner: str) -> Any:
