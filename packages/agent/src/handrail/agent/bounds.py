@@ -172,8 +172,8 @@ def _enter_turn(turn: "Turn") -> Coroutine[Any, Any, TurnResult]:
     return turn.enter_turn()
 
 
-async def _ask(turn: "Turn") -> None:
-    await turn.ask()
+def _ask(turn: "Turn") -> Coroutine[Any, Any, None]:
+    return turn.ask()
 
 
 def _passing_through(call: "Call[TurnRequest, TurnResult]") -> "Call[TurnRequest, TurnResult]":

@@ -137,7 +137,14 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
     arguments = given if type(given) is Arguments else Arguments(json.dumps(dict(given), ensure_ascii=False))
     prepared = tool.prepare()
     try:
-        found = prepared.check(arguments.text) if arguments._tool is None else arguments.take(tool, prepared)
+        # As `take`, without a call of its own: this is on the way of every call.
+        checked = arguments._found
+        if checked is None:
+            found = prepared.check(arguments.text)
+        elif type(checked) is dict and arguments._tool is tool:
+            found, arguments._found = checked, None
+        else:
+            found = arguments.take(tool, prepared)
         key = None if prepared.plain else _key(tool, found)
     except (CannotRun, InvalidArguments, ValueError, RecursionError) as error:
         return why_not(arguments.text, error).response

@@ -1,7 +1,8 @@
 """The one onion: layers around a terminal, the first in the list outermost, composed once for each agent."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeAlias, TypeVar
+from types import MethodType
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -28,7 +29,17 @@ def chain(layers: Sequence[Around[T, ResponseT]], terminal: Call[T, ResponseT]) 
 
 def link(layer: Around[T, ResponseT], call_next: Call[T, ResponseT]) -> Call[T, ResponseT]:
     """One layer around the next call."""
+    if isinstance(layer, MethodType):
+        function, owner = _parted(layer)
+        return lambda request: function(owner, request, call_next)
     return lambda request: layer(request, call_next)
+
+
+def _parted(layer: Callable[..., Any]) -> tuple[Callable[..., Any], object]:
+    # A function that is handed its owner is called faster than the method of both.
+    if isinstance(layer, MethodType):
+        return layer.__func__, layer.__self__
+    return lambda _, request, call_next: layer(request, call_next), None
 
 
 def compose_hook(
@@ -60,6 +71,8 @@ def compose_hook(
 def _own_link(
     around: Around[RequestT, ResponseT], call_next: Call[RequestT, ResponseT], place: int
 ) -> Call[RequestT, ResponseT]:
+    function, owner = _parted(around)
+
     def call(request: RequestT) -> Awaitable[ResponseT]:
         # As `with_state`, without a call of its own: this is on the way of every step.
         own = request.__copy__()  # type: ignore[attr-defined]  # every Struct has it
@@ -68,7 +81,7 @@ def _own_link(
             _set(own, "state", run.states[place])
         except KeyError:
             _set(own, "state", run.private_state(place))
-        return around(own, call_next)
+        return function(owner, own, call_next)  # type: ignore[no-any-return]
 
     return call
 
