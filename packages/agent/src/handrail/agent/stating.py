@@ -142,12 +142,13 @@ def first_state(turn: "TurnState", place: int) -> PrivateState:
     return PrivateState(values, name, layer.reducers)
 
 
+_TEXT = frozenset({str})
 _PLAIN = frozenset({str, int, bool, type(None)})
 
 
 def _is_plain(values: Mapping[str, Any]) -> bool:
     # What needs no trial: JSON carries it.
-    return all([type(key) is str and type(value) in _PLAIN for key, value in values.items()])
+    return _TEXT.issuperset(map(type, values)) and _PLAIN.issuperset(map(type, values.values()))
 
 
 def _carried(name: str, values: Mapping[str, Any]) -> bytes:
