@@ -1,6 +1,8 @@
 """Runs as files that can be written down, read back, gone on with and verified."""
 
+from handrail.sessions.comparing import diff
 from handrail.sessions.crossings import Boundary, crossings
+from handrail.sessions.differences import Difference
 from handrail.sessions.errors import (
     DamagedSession,
     FormatError,
@@ -55,6 +57,7 @@ __all__ = [
     "Boundary",
     "BudgetRecord",
     "DamagedSession",
+    "Difference",
     "Drift",
     "Exported",
     "Footer",
@@ -95,6 +98,7 @@ __all__ = [
     "ViewRecord",
     "Views",
     "crossings",
+    "diff",
     "export",
     "export_to",
     "import_file",

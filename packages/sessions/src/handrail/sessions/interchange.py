@@ -132,7 +132,7 @@ def import_file(
         if each.exists():
             raise SessionExists(each)
     for transcript, each in zip(transcripts, targets, strict=True):
-        _write(each, _records(transcript, agent, known.name), clock, ids)
+        _write(each, records_of(transcript, agent, known.name), clock, ids)
     return targets
 
 
@@ -164,7 +164,8 @@ def _write(target: Path, records: Iterable[AnyRecord], clock: Clock | None, ids:
         part.unlink(missing_ok=True)
 
 
-def _records(transcript: Transcript, agent: str, source: str) -> Iterator[AnyRecord]:
+def records_of(transcript: Transcript, agent: str, source: str) -> Iterator[AnyRecord]:
+    """A transcript as the records of a session; `agent` answers in it, `source` is the name of its format."""
     messages = identified(transcript.messages, agent)
     yield SessionRecord(
         source=source,
