@@ -10,7 +10,8 @@ from cli.conftest import Run, one_line
 def test_without_arguments_it_shows_what_it_can_do(handrail: Run) -> None:
     outcome = handrail()
     assert outcome.returncode == 0
-    assert all(name in outcome.stdout for name in ("demo", "run", "filter", "import", "export", "verify", "stats"))
+    commands = ("demo", "run", "filter", "import", "export", "verify", "diff", "stats")
+    assert all(name in outcome.stdout for name in commands)
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,5 @@
+"""Which items of two sequences stand for each other."""
+
 import random
 from collections.abc import Sequence
 from itertools import pairwise

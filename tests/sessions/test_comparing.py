@@ -1,3 +1,5 @@
+"""What differs between two sessions by meaning, and what does not count."""
+
 from pathlib import Path
 
 import msgspec

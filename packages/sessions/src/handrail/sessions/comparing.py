@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -35,11 +35,10 @@ def diff(
     session raises, or `FormatError` for a file that is neither, or that holds several transcripts.
     """
     first, second = _read(a, agent), _read(b, agent)
-    twins = _twins(first, second)
     return Difference(
         _name(a),
         _name(b),
-        tuple([_lane(first.tracks.get(i or ""), second.tracks.get(j or "")) for i, j in twins]),
+        tuple(_lanes(first, second)),
         tuple(_crossings(first.boundaries, second.boundaries)),
         tuple(_agents(first.agents, second.agents)),
         _pair(Fact(first.ends, 0), Fact(second.ends, 0)),
@@ -81,13 +80,25 @@ def _foreign(path: str, agent: str) -> Iterator[tuple[int, Writable]]:
         yield number, record
 
 
-def _twins(first: Meaning, second: Meaning) -> list[tuple[str | None, str | None]]:
-    """The paths that stand for each other, in the order of the first, with those of the second alone at the end.
+def _lanes(first: Meaning, second: Meaning) -> Iterator[Lane]:
+    """The lanes in the order of the first, with those of the second alone at the end."""
+    twins = _twins(first, second)
+    for path, track in first.tracks.items():
+        twin, rows = twins.get(path, ("", None))
+        yield _lane(track, second.tracks.get(twin), tuple(_rows(track.said, ())) if rows is None else rows)
+    taken = {twin for twin, _ in twins.values()}
+    for path, track in second.tracks.items():
+        if path not in taken:
+            yield _lane(None, track, tuple(_rows((), track.said)))
+
+
+def _twins(first: Meaning, second: Meaning) -> dict[str, tuple[str, tuple[Row, ...]]]:
+    """For each path of the first the one that stands for it, if there is one, and their messages aligned.
 
     A path at the level of the session stands for itself. One in a sub-agent call stands for that of the same agent in
     the call that stands for it, where the callers' messages were aligned; one whose call nobody made for itself.
     """
-    known: dict[str, str] = {}
+    known: dict[str, tuple[str, tuple[Row, ...]]] = {}
     calls: dict[tuple[str, str], str] = {}
     taken: set[str] = set()
     asked = {(path, call) for path, track in first.tracks.items() for call in track.asked}
@@ -96,13 +107,13 @@ def _twins(first: Meaning, second: Meaning) -> list[tuple[str | None, str | None
         twin = path if path in orphans or "/" not in path else _twin(path, known, calls)
         if twin is None or twin not in second.tracks or twin in taken:
             continue
-        known[path] = twin
+        rows = tuple(_rows(first.tracks[path].said, second.tracks[twin].said))
+        known[path] = twin, rows
         taken.add(twin)
-        for row in _rows(first.tracks[path].said, second.tracks[twin].said):
-            if row.a is not None and row.b is not None:
+        for row in rows:
+            if row.a is not None and row.b is not None and row.a.message.tool_calls:
                 calls |= {(path, one): two for one, two in _call_ids(row.a, row.b)}
-    paths: list[tuple[str | None, str | None]] = [(path, known.get(path)) for path in first.tracks]
-    return [*paths, *[(None, path) for path in second.tracks if path not in taken]]
+    return known
 
 
 def _scope(path: str) -> tuple[str, str, str, str]:
@@ -113,11 +124,11 @@ def _scope(path: str) -> tuple[str, str, str, str]:
     return caller, call.replace("%2F", "/").replace("%40", "@").replace("%25", "%"), name, part
 
 
-def _twin(path: str, known: dict[str, str], calls: dict[tuple[str, str], str]) -> str | None:
+def _twin(path: str, known: Mapping[str, tuple[str, object]], calls: Mapping[tuple[str, str], str]) -> str | None:
     caller, call, name, part = _scope(path)
     if caller not in known or (caller, call) not in calls:
         return None
-    return f"{known[caller]}/{name}{scope_mark(calls[caller, call])}{f'@{part}' if part else ''}"
+    return f"{known[caller][0]}/{name}{scope_mark(calls[caller, call])}{f'@{part}' if part else ''}"
 
 
 def _call_ids(a: Side, b: Side) -> Iterator[tuple[str, str]]:
@@ -131,14 +142,14 @@ def _call_levels(calls: Sequence[ToolCall]) -> list[list[Any]]:
     return [[(call.name, call.arguments) for call in calls], [call.name for call in calls]]
 
 
-def _lane(a: Track | None, b: Track | None) -> Lane:
+def _lane(a: Track | None, b: Track | None, rows: tuple[Row, ...]) -> Lane:
     first, second = a or Track(""), b or Track("")
     path = a.path if a is not None else second.path
     return Lane(
         name_of(path),
         a.path if a is not None else None,
         b.path if b is not None else None,
-        tuple(_rows(first.said, second.said)),
+        rows,
         tuple(_pairs(first.calls, second.calls, ("name", "arguments"), ("name",))),
         tuple(_pairs(first.turns, second.turns, ("status",), ())),
         tuple(_pairs(first.edits, second.edits, ("reason",), ())),

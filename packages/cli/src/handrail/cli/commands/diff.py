@@ -1,0 +1,48 @@
+"""`handrail diff`: what differs between two sessions by meaning."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from handrail.cli.errors import UnfitInput
+from handrail.cli.exits import FAILED, OK
+from handrail.cli.screens import say, say_json
+from handrail.cli.sources import on_disk
+
+if TYPE_CHECKING:
+    from handrail.sessions import Difference
+
+_STYLES = {"-": "red", "+": "green", "~": "yellow"}
+
+
+def command(
+    first: Annotated[str, typer.Argument(metavar="A", help="A session or a foreign transcript; - is standard input.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
+    agent: Annotated[str, typer.Option(help="Who answers in a foreign transcript.")] = "assistant",
+    as_json: Annotated[bool, typer.Option("--json", help="Print what differs as one JSON object.")] = False,
+) -> None:
+    """Compare two sessions by meaning: exit code 0 where they mean the same, and 1 where they do not."""
+    difference = compared(first, second, agent)
+    if as_json:
+        say_json({"same": difference.same, **_fields(difference.only_differing())})
+    else:
+        for line in difference.lines():
+            say(line, style=_STYLES.get(line.lstrip()[:1], ""))
+    raise typer.Exit(OK if difference.same else FAILED)
+
+
+def compared(first: str, second: str, agent: str) -> "Difference":
+    """The difference between two files, named as they were typed: what every form of the output is made of."""
+    import msgspec
+
+    from handrail.sessions import diff
+
+    if first == second == "-":
+        raise UnfitInput("standard input can be read once: name one of the two files")
+    with on_disk(first) as a, on_disk(second) as b:
+        found = diff(a, b, agent=agent)
+    return msgspec.structs.replace(found, a=first, b=second)
+
+
+def _fields(difference: "Difference") -> dict[str, object]:
+    return {name: getattr(difference, name) for name in difference.__struct_fields__}
