@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from handrail.agent.delivering import check_response, heard, settle, withdraw
+from handrail.agent.doors import met
 from handrail.agent.errors import NOTHING_SPENT, BuildError, InvalidAnswer, ModelError, RunError
 from handrail.agent.events import MessageDone
 from handrail.agent.handing import is_enabled
@@ -71,7 +72,9 @@ async def ask(turn: "Turn") -> Message:
 async def ask_model(request: ChatRequest) -> ChatResponse:
     """The innermost layer: the model itself. Each attempt draws its own message id, is counted and recorded."""
     turn: Turn = request.run.turn
-    run, context, model = turn.run, request.run, request.model
+    run, context, model = turn.run, request.run, met(request.model)
+    if model is not request.model:
+        request = request.replace(model=model)
     if turn.budget.metered:
         turn.budget.check_call(model.name)
     if context.tries or request.purpose != "answer":

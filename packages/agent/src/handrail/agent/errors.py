@@ -21,6 +21,9 @@ HandrailError
     │   └── UnknownChannel      a write to a channel that the agent does not know
     ├── MissingDeps             the run was not given what a middleware or agent requires
     ├── ToolFailed              a tool failed, and its agent's policy says that this ends the run
+    ├── RealCallForbidden       a request was about to leave for a model's service, and none may
+    ├── CassetteError           a cassette that cannot be read, or was not used up
+    │   └── NotRecorded         a cassette has no answer to a request
     ├── InvalidOutput           no answer fitted the output type in as many attempts as there were
     └── ModelError              a model call failed
         ├── ModelRefused        the service refused the request (a 4xx)
@@ -221,6 +224,33 @@ class InvalidOutput(RunError):
         self.reason = reason
         self.answer = answer
         super().__init__(f"{by}: no valid answer in {attempts} attempt{'s' if attempts != 1 else ''}; {reason}")
+
+
+class RealCallForbidden(RunError):
+    """A request was about to leave for `where`, a model's service, and none may; `reason` says by whose word."""
+
+    def __init__(self, where: str, reason: str) -> None:
+        self.where = where
+        self.reason = reason
+        super().__init__(f"{where} was about to be asked, and real calls are forbidden by {reason}")
+
+
+class CassetteError(RunError):
+    """A cassette (`path`) that cannot be read or written, or that holds answers nobody asked for."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path = path
+        super().__init__(f"{path}{problem}")
+
+
+class NotRecorded(CassetteError):
+    """A cassette has no answer to a request. `nearest` is the number of the recording that is most like it, from 1 (0
+    for none), `differs` the fields in which it is another."""
+
+    def __init__(self, path: str, problem: str, nearest: int = 0, differs: Sequence[str] = ()) -> None:
+        self.nearest = nearest
+        self.differs = tuple(differs)
+        super().__init__(path, problem)
 
 
 class ModelError(RunError):

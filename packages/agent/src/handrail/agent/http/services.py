@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from handrail.agent.doors import check_door
 from handrail.agent.errors import BuildError, InvalidResponse, ModelError, ModelTimeout, ModelUnavailable, StreamBroken
 from handrail.agent.http.failures import Told, refusal, told, unreadable
 from handrail.agent.http.retries import Retries, asked_wait
@@ -127,6 +128,7 @@ class Service:
             await source.aclose()
 
     async def _begin(self, body: bytes, deadline: float | None) -> "httpx.Response":
+        check_door(self.where)
         client = self._client()
         request = client.build_request("POST", self.url, content=body)
         if request.url.query:
