@@ -3,8 +3,9 @@
     def test_billing_gets_it():
         assert_handoffs(triage.run_sync("I was charged twice."), ["triage -> billing"])
 
-Fixtures come with `from handrail.agent.testing import scripted` in a `conftest.py`: agents are loaded by those tests
-alone that use them, and not by every pytest.
+Its fixtures, options and hooks come with `pytest_plugins = ["handrail.agent.testing"]` in the `conftest.py` of the
+folder that pytest is started in; `from handrail.agent.testing import scripted` in any `conftest.py` brings that one
+alone. So agents are loaded by those tests alone that use them, and not by every pytest.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,10 +13,32 @@ from typing import TypeAlias
 
 import pytest
 
+from handrail.agent.cassettes.cassettes import Cassette
+from handrail.agent.cassettes.fixtures import (
+    cassette,
+    cassette_redact,
+    forbid_real_calls,
+    pytest_addoption,
+    pytest_configure,
+    pytest_runtest_makereport,
+)
 from handrail.agent.reports import Crossing
 from handrail.agent.runs import RunResult
 from handrail.agent.scripted import ScriptedModel
 from handrail.filters.reports import crossed as boundary
+
+__all__ = [
+    "Cassette",
+    "Scripted",
+    "assert_handoffs",
+    "cassette",
+    "cassette_redact",
+    "forbid_real_calls",
+    "pytest_addoption",
+    "pytest_configure",
+    "pytest_runtest_makereport",
+    "scripted",
+]
 
 Scripted: TypeAlias = Callable[..., ScriptedModel]
 """Makes a `ScriptedModel` of its answers, as the class itself does."""

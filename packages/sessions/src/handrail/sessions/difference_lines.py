@@ -22,8 +22,16 @@ _NOT_SHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud
 
 def lines(difference: Difference) -> Iterator[str]:
     """What differs, lane by lane: `-` in the first alone, `+` in the second alone, `~` changed, with its fields."""
-    for line in _lines(difference):
-        yield _NOT_SHOWN.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
+    return map(_shown, _lines(difference))
+
+
+def change_lines(changes: Sequence[Change]) -> list[str]:
+    """Fields that differ, a line each."""
+    return [_shown(line) for line in _changed("", changes)]
+
+
+def _shown(line: str) -> str:
+    return _NOT_SHOWN.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
 
 
 def _lines(difference: Difference) -> Iterator[str]:
