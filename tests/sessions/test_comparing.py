@@ -148,6 +148,17 @@ def test_sub_agents_stand_for_each_other_whatever_their_calls_are_called(tmp_pat
     assert ("answer", "Because.", "No idea.") in [(each.field, each.a, each.b) for each in asked.pair.changes]
 
 
+def test_a_sub_agents_lane_stands_for_one_other_alone(tmp_path: Path) -> None:
+    caller = [assistant(ToolCall("c1", "research"), id="m1"), assistant(ToolCall("c2", "research"), id="m1")]
+    inner = {path: said(user(path, id="m2"), path=path) for path in ("desk/research@c1", "desk/research@c2")}
+    first = [*said(caller[0]), *inner["desk/research@c1"], *inner["desk/research@c2"]]
+    difference = compared(tmp_path, first, [*said(caller[1]), *inner["desk/research@c2"]])
+    assert [(lane.a, lane.b) for lane in difference.lanes[1:]] == [
+        ("desk/research@c1", "desk/research@c2"),
+        ("desk/research@c2", None),
+    ]
+
+
 def test_how_both_ended_is_compared(tmp_path: Path) -> None:
     cost = Usage(input_tokens=3, requests=1)
     state = StateRecord(path="desk", values=msgspec.Raw(b'{"cart":["chair"]}'))

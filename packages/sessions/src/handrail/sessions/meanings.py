@@ -190,19 +190,21 @@ class Meaning:
             told |= {"sensitivity": record.sensitivity, "returns": record.returns, "reworded": record.reworded}
 
     def _edit(self, record: ViewRecord) -> dict[str, Any]:
-        held = {message.id: (place, message) for place, message in enumerate(self._views.history(record.path))}
-        inserted = {message.id: message for _, message in record.inserted}
-        after = [held[previous][0] if previous in held else None for previous, _ in record.inserted]
+        history = self._views.history(record.path)
+        inserted = {message.id for _, message in record.inserted}
+
+        def held(id: str) -> dict[str, Any] | None:
+            place = history.position(id)
+            return None if place is None else meaning(history[place])
+
         return {
             "reason": record.reason,
-            "removed": [meaning(held[each][1]) for each in record.removed if each in held and each not in inserted],
-            "moved": [meaning(held[each][1]) for each in record.removed if each in held and each in inserted],
-            "replaced": [
-                {"by": meaning(each), "was": meaning(held[each.id][1])} for each in record.replaced if each.id in held
-            ],
+            "removed": [held(each) for each in record.removed if each not in inserted],
+            "moved": [held(each) for each in record.removed if each in inserted],
+            "replaced": [{"was": held(each.id), "by": meaning(each)} for each in record.replaced],
             "inserted": [
-                {"after": place, "message": meaning(message)}
-                for place, (_, message) in zip(after, record.inserted, strict=True)
+                {"after": history.position(previous), "message": meaning(message)}
+                for previous, message in record.inserted
             ],
         }
 
