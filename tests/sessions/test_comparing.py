@@ -195,6 +195,14 @@ def test_a_record_of_an_unknown_kind_counts(tmp_path: Path) -> None:
     assert [each.field for each in compared(tmp_path, [*first], [*second]).ends.changes] == ["unknown_records[0].n"]
 
 
+def test_a_session_that_is_open_is_compared_as_its_file(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.jsonl", *said(user("Hi", id="m1")))
+    with Session(path, fsync="never") as session:
+        assert diff(session, path).same
+        session.append(*said(user("Ho", id="m2")))
+        assert diff(session, str(path)).same
+
+
 def test_a_transcript_is_the_same_as_the_session_it_was_imported_as(tmp_path: Path, root: Path) -> None:
     chat = root / "examples" / "support_chat.json"
     import_file(chat, tmp_path / "a.jsonl", agent="desk")

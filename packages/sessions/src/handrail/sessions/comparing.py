@@ -15,29 +15,28 @@ from handrail.sessions.errors import DamagedSession, FormatError, NotASession
 from handrail.sessions.interchange import parse_file, records_of
 from handrail.sessions.meanings import Boundary, Meaning
 from handrail.sessions.paths import name_of, scope_mark
+from handrail.sessions.places import Given, Place, Where, located
 from handrail.sessions.reader import read
 from handrail.sessions.records import MessageRecord, ToolResultRecord, Writable
 from handrail.sessions.tracks import Fact, Track, answered
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from handrail.sessions.session import Session
 
 
-def diff(
-    a: str | os.PathLike[str] | Session,
-    b: str | os.PathLike[str] | Session,
-    *,
-    agent: str = "assistant",
-) -> Difference:
+def diff(a: Given | Session, b: Given | Session, *, agent: str = "assistant") -> Difference:
     """What differs between two sessions by meaning: ids, times, hashes and places in the file do not count.
 
     A file may also hold one foreign transcript, in which `agent` is the name of whoever answers. Raises what reading a
     session raises, or `FormatError` for a file that is neither, or that holds several transcripts.
     """
-    first, second = _read(a, agent), _read(b, agent)
+    one, two = _where(a), _where(b)
+    first, second = _read(one, agent), _read(two, agent)
     return Difference(
-        _name(a),
-        _name(b),
+        str(one),
+        str(two),
         tuple(_lanes(first, second)),
         tuple(_crossings(first.boundaries, second.boundaries)),
         tuple(_agents(first.agents, second.agents)),
@@ -45,20 +44,17 @@ def diff(
     )
 
 
-def _name(source: str | os.PathLike[str] | Session) -> str:
-    return os.fspath(source) if isinstance(source, str | os.PathLike) else os.fspath(source.path)
+def _where(source: Given | Session) -> Where:
+    return located(source) if isinstance(source, str | os.PathLike | Place) else source.path
 
 
-def _read(source: str | os.PathLike[str] | Session, agent: str) -> Meaning:
-    from pathlib import Path
-
-    path = _name(source)
+def _read(where: Where, agent: str) -> Meaning:
     try:
-        reading = read(path)
+        reading = read(where)
     except NotASession as refused:
-        if not refused.is_file:
+        if isinstance(where, Place) or not refused.is_file:
             raise
-        records = _foreign(path, agent)
+        records = _foreign(where, agent)
     else:
         records = ((line, record) for line, _, record in reading)
     told, at = Meaning(), 0
@@ -66,14 +62,16 @@ def _read(source: str | os.PathLike[str] | Session, agent: str) -> Meaning:
         for at, record in records:
             told.take(at, record)
     except ValueError as error:
-        raise DamagedSession(Path(path), at, str(error)) from None
+        raise DamagedSession(where, at, str(error)) from None
     return told.settled()
 
 
-def _foreign(path: str, agent: str) -> Iterator[tuple[int, Writable]]:
+def _foreign(path: Path, agent: str) -> Iterator[tuple[int, Writable]]:
     known, transcripts = parse_file(path)
     if len(transcripts) != 1:
-        raise FormatError(path, "one transcript", f"{len(transcripts)} of them; import it, and compare two sessions")
+        raise FormatError(
+            str(path), "one transcript", f"{len(transcripts)} of them; import it, and compare two sessions"
+        )
     number = 0
     for record in records_of(transcripts[0], agent, known.name):
         number += isinstance(record, MessageRecord | ToolResultRecord)
