@@ -18,8 +18,11 @@ from handrail.filters.surveys import Items, Survey
 _CHUNK = 64
 
 
+_NOTHING_HASHED: tuple[int, Any] = (0, None)
+
+
 class _Buffer:
-    """The messages that views share, and what is known of them so far."""
+    """The messages that views share, and what is known of them so far. What nobody asked for is not there yet."""
 
     __slots__ = (
         "digests",
@@ -36,17 +39,18 @@ class _Buffer:
         "survey",
     )
 
-    def __init__(self, items: Items, survey: Survey | None = None) -> None:
+    def __init__(self, items: Items, length: int) -> None:
         self.items = items
-        self.survey = self.earlier = Survey() if survey is None else survey
+        self.survey: Survey | None = None
+        self.earlier: Survey | None = None
         self.hashed = 0
         self.running: Any = None
-        self.running_before: tuple[int, Any] = (0, None)
-        self.digests: dict[int, str] = {}
-        self.first = self.last = max(0, len(items) - _CHUNK)
-        self.positions: dict[str, int] = {}
+        self.running_before = _NOTHING_HASHED
+        self.digests: dict[int, str] | None = None
+        self.first = self.last = length - _CHUNK if length > _CHUNK else 0
+        self.positions: dict[str, int] | None = None
         self.plain: _Plain | None = None
-        self.sums: dict[str, array[int]] = {}
+        self.sums: dict[str, array[int]] | None = None
 
     def place(self, message_id: str) -> int | None:
         """Where a message with this id stands. What is asked for is mostly recent, so ids are read from the end."""
@@ -56,17 +60,18 @@ class _Buffer:
             found: int | None = find(message_id)
             return found
         positions = self.positions
+        if positions is None:
+            positions = self.positions = {}
         if self.last < len(self.items):
-            self._index(self.last, len(self.items))
+            self._index(positions, self.last, len(self.items))
             self.last = len(self.items)
         while (place := positions.get(message_id)) is None and self.first > 0:
             start = max(0, self.first - max(_CHUNK, self.last - self.first))
-            self._index(start, self.first)
+            self._index(positions, start, self.first)
             self.first = start
         return place
 
-    def _index(self, start: int, end: int) -> None:
-        positions = self.positions
+    def _index(self, positions: dict[str, int], start: int, end: int) -> None:
         for place, message in enumerate(self.items[start:end], start):
             positions.setdefault(message.id, place)
 
@@ -79,11 +84,14 @@ class _Buffer:
         """A buffer of the first `length` messages, for a view that must not touch this one's tail."""
         from handrail.filters.branches import branched
 
-        forked = _Buffer(branched(self.items, length), self.survey.at(length, self.items))
+        forked = _Buffer(branched(self.items, length), length)
+        if self.survey is not None:
+            forked.survey = self.survey.at(length, self.items)
         hashed, running = self.hash_of(length)
         if running is not None:
             forked.hashed, forked.running = hashed, running.copy()
-        forked.sums = {name: sums[: length + 1] for name, sums in self.sums.items()}
+        if self.sums is not None:
+            forked.sums = {name: sums[: length + 1] for name, sums in self.sums.items()}
         return forked
 
 
@@ -131,12 +139,13 @@ class History(Sequence[Message]):
             self._buffer, self._length = messages._buffer, messages._length
         else:
             items = list(messages)
-            self._buffer, self._length = _Buffer(items), len(items)
+            self._length = length = len(items)
+            self._buffer = _Buffer(items, length)
 
     @classmethod
     def over(cls, items: Items) -> "History":
         """A history of messages that are kept elsewhere, read when they are asked for. The items are its own now."""
-        return _view(_Buffer(items), len(items))
+        return _view(_Buffer(items, len(items)), len(items))
 
     def append(self, message: Message) -> "History":
         """This history and one more message, in constant time."""
@@ -162,10 +171,13 @@ class History(Sequence[Message]):
         """What is known of these messages, brought up to date. It is shared: read it, never change it."""
         buffer, length = self._buffer, self._length
         survey = buffer.survey
+        if survey is None:
+            survey = buffer.survey = Survey()
         if survey.seen > length:
-            if buffer.earlier.seen != length:
-                buffer.earlier = survey.at(length, buffer.items)
-            return buffer.earlier
+            earlier = buffer.earlier
+            if earlier is None or earlier.seen != length:
+                earlier = buffer.earlier = survey.at(length, buffer.items)
+            return earlier
         if survey.seen < length:
             survey.advance(buffer.items, length)
         return survey
@@ -198,15 +210,20 @@ class History(Sequence[Message]):
     def digest(self) -> str:
         """SHA-256 in hex over the concatenated digests of the messages; what was hashed before is not hashed again."""
         buffer, length = self._buffer, self._length
-        known = buffer.digests.get(length)
+        digests = buffer.digests
+        if digests is None:
+            digests = buffer.digests = {}
+        known = digests.get(length)
         if known is None:
-            known = buffer.digests[length] = self._running(buffer, length)
+            known = digests[length] = self._running(buffer, length)
         return known
 
     def total(self, name: str, count: Callable[[Message], int]) -> int:
         """The sum of what `count` gives for each message; what was counted under this name before is not counted
         again, so that a history that grows costs only its new messages."""
         buffer, length = self._buffer, self._length
+        if buffer.sums is None:
+            buffer.sums = {}
         sums = buffer.sums.setdefault(name, array("q", [0]))
         total = sums[-1]
         for message in buffer.items[len(sums) - 1 : length]:
@@ -239,12 +256,12 @@ class History(Sequence[Message]):
     @overload
     def __getitem__(self, index: slice) -> "History": ...
     def __getitem__(self, index: SupportsIndex | slice) -> "Message | History":
-        if isinstance(index, slice):
+        if type(index) is slice:
             start, stop, step = index.indices(self._length)
             if step != 1:
                 return History(self.pick(range(start, stop, step)))
             return self.prefix(stop) if start == 0 else History(self._buffer.items[start:stop])
-        place = index.__index__()
+        place = index if type(index) is int else index.__index__()
         if place < 0:
             place += self._length
         if not 0 <= place < self._length:

@@ -17,7 +17,7 @@ class IdSource:
     def __init__(self, prefix: str = "") -> None:
         self.prefix = prefix or os.urandom(8).hex()
         self._numbers = count(1)
-        self._branches: dict[str, int] = {}
+        self._branches: dict[str, int] | None = None
 
     def next(self) -> str:
         """The next id, such as `3f9a01c2-17`."""
@@ -25,6 +25,8 @@ class IdSource:
 
     def branch(self, name: str) -> "IdSource":
         """The source of a branch. One name asked for again, as call ids come back, is another branch."""
+        if self._branches is None:
+            self._branches = {}
         again = self._branches[name] = self._branches.get(name, 0) + 1
         key = sha256(f"{again}\0{name}".encode(errors="replace")).hexdigest()
         return type(self)(f"{self.prefix}.{key[:12]}")
