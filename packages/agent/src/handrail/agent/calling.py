@@ -53,7 +53,7 @@ async def answer_calls(turn: "Turn", calls: Sequence[ToolCall]) -> Upshot:
     upshot = GOES_ON
     try:
         turn.batch += 1
-        turn.finished.clear()
+        turn.finished = results
         transfers, outputs, ordinary = _parted(turn, calls, ids, results)
         turn.contexts = NO_CONTEXTS
         granted, refusal = turn.budget.take_tool_calls(len(ordinary)) if ordinary else (0, None)
@@ -137,7 +137,7 @@ def _refused(
         turn.tell(LimitReached, limit.limit, limit.value)
     if how == "tell":
         return GOES_ON
-    turn.finish_reason, turn.requested, turn.wanted = limit.limit, None, {}
+    turn.finish_reason, turn.requested, turn.wanted = limit.limit, None, None
     return STOPPED
 
 
@@ -267,11 +267,12 @@ async def _answer(
     if type(response) is not ToolResponse:
         raise InvalidAnswer(wrong_return(bound.layers, bound.name, "around_tool", response, "ToolResponse"))
     if response.writes and not response.is_error:
+        if turn.writes is None:
+            turn.writes = {}
         turn.writes[call.id] = response.writes
-    turn.finished.add(call.id)
     message = results[call.id] = result_of(turn, call, ids[call.id], response, bound.tools.get(call.name))
     if run.log.on:
-        edited = bool(turn.answered) and turn.answered.pop(call.id, "") not in message.text
+        edited = turn.answered is not None and turn.answered.pop(call.id, "") not in message.text
         run.log.write(ToolResultRecord(path=turn.path, message=message, edited=edited))
     if turn.emit is not None:
         turn.tell(ToolEnd, call, message)

@@ -212,6 +212,8 @@ class Delegation:
             return
         log = self.turn.run.log
         if not self.part:
+            if self.turn.answered is None:
+                self.turn.answered = {}
             self.turn.answered[self.call.id] = answer
         record = SubagentRecord(
             event="end",

@@ -175,7 +175,7 @@ def enter(turn: "TurnState", request: TurnRequest) -> None:
     if request.load_history:
         _withdraw(turn)
         # What was asked for and not done in what leaves, goes with it.
-        turn.requested, turn.writes, turn.wanted = None, {}, {}
+        turn.requested = turn.writes = turn.wanted = None
         # What an outer layer put in front of the turn when it was first begun stands in the view already.
         given = {message.id for message in request.messages} - {message.id for message in turn.entered}
         standing = History([each for each in turn.at_entry if each.id not in given]) if given else turn.at_entry

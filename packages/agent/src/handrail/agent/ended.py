@@ -45,5 +45,5 @@ def let_go(turn: Any) -> None:
     turn.context.turn = ended
     for context in turn.contexts.values():
         context.turn = ended
-    turn.looks.clear()
+    turn.looks = {}
     turn.acceptance = None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from handrail.agent.errors import InvalidInput
-from handrail.filters import History, Message, View, user
+from handrail.filters import History, Message, Text, View, user
 from handrail.filters.messages import Messages, id_given_twice, is_empty
 from handrail.filters.repairs import lawful, restore
 
@@ -29,7 +29,7 @@ def entering(run: "Run", scope: "Scope", path: str, input: Input) -> Messages:
             scope.views[other] = View(fixed, held.removed)
     if isinstance(input, str) and input:
         run.fresh = True
-        return (user(input, id=scope.ids.next(), created_at=run.clock()),)
+        return (Message("user", (Text(input),), scope.ids.next(), created_at=run.clock()),)
     messages = _messages(input)
     run.fresh = len(messages) == 1 and not messages[0].id
     if not isinstance(messages, History) or run.log.on:

@@ -158,7 +158,7 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
             if (refused := _once_more(turn, tool)) is not None:
                 return refused.response
             run.attempt += 1
-            turn.wanted.pop(call.id, None)  # what a try before asked for, is gone with it
+            turn.forget_wanted(call.id)  # what a try before asked for, is gone with it
         run.ran = True
     if turn.run.log.on:
         _mark(turn, tool, call, arguments.text, key, run.attempt)
@@ -255,7 +255,7 @@ async def _repeated(
         if (refused := _once_more(turn, tool)) is not None:
             raise refused
         again = arguments.take(tool, tool.prepare())
-        turn.wanted.pop(call.id, None)
+        turn.forget_wanted(call.id)
         tried = before + number
         if turn.run.log.on:
             _mark(turn, tool, call, arguments.text, key, tried)

@@ -208,7 +208,7 @@ async def _wait(turn: "Turn", asked: Asked, entered: Messages, base: View | None
     finally:
         scope.waiting, scope.waiting_names = scope.waiting[:-1], scope.waiting_names[:-1]
         if scope.depth == 0:
-            run.way.append(turn.bound.name)
+            run.way += (turn.bound.name,)
     from handrail.agent.accepting import unanswered
 
     if (problem := unanswered(asked.target, result)) is not None:

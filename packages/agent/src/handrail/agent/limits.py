@@ -114,7 +114,7 @@ class Budget:
         self.tool_calls = 0
         self.handoffs = 0
         self.calls: dict[str, list[Usage]] = {}
-        self._summed: dict[str, tuple[int, Usage]] = {}
+        self._summed: dict[str, tuple[int, Usage]] | None = None
         self.before = NOTHING
         self._input = self._output = 0
         self._cost = NO_COST
@@ -260,6 +260,11 @@ class Budget:
         """What the model calls made here cost, by model."""
         found: dict[str, Usage] = {}
         for model, usages in self.calls.items():
+            if len(usages) == 1:
+                found[model] = usages[0]
+                continue
+            if self._summed is None:
+                self._summed = {}
             count, usage = self._summed.get(model) or (1, usages[0])
             if count < len(usages):
                 usage = sum(usages[count:], usage)
@@ -314,5 +319,5 @@ class Budget:
 
 def total(by_model: Mapping[str, Usage]) -> Usage:
     """What all models cost together."""
-    usages = iter(by_model.values())
-    return sum(usages, next(usages, NOTHING.usage))
+    usages = list(by_model.values())
+    return usages[0] if len(usages) == 1 else sum(usages, NOTHING.usage)

@@ -45,7 +45,7 @@ async def converse(
     """
     while True:
         if scope.depth == 0:
-            run.way.append(bound.name)
+            run.way += (bound.name,)
         turn = Turn(run, scope, bound, entered, seeded, base, budget or run.budget)
         result = await turn.take()
         if said is not None:

@@ -45,6 +45,7 @@ async def _at_once() -> None:
 
 
 NOBODY_LISTENS: Throttle = (bool, _at_once)
+CLOCK = Clock()
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,11 +134,11 @@ class Run:
         self.next_turn: Handoff | None = None
         self.caller = ""
         self.recovered = ""
-        self.crossings: list[Crossing] = []
+        self.crossings: tuple[Crossing, ...] = ()
         self.entered: Messages = ()
         self.fresh = False
         self.said: list[Message] = []
-        self.way: list[str] = []
+        self.way: tuple[str, ...] = ()
         self.steps = 0
 
     @property
@@ -177,7 +178,8 @@ async def execute(
         raise BuildError(f"the state of a run is values by channel, not {state!r}")
     if session is not None and not isinstance(session, Session | str | os.PathLike):
         raise BuildError(f"the session of a run is a Session or a path, not {session!r}")
-    graph = graph.layered(middleware)
+    if middleware != ():
+        graph = graph.layered(middleware)
     own = Session(session) if session is not None and not isinstance(session, Session) else None
     kept = own if own is not None else session if isinstance(session, Session) else None
     try:
@@ -190,7 +192,7 @@ async def execute(
         if ids is not None and kept is not None:
             source = UnheldIds(ids, list(kept.views.values()))
         run = Run(
-            graph, source.next(), Log(kept, graph.descriptors) if kept is not None else NO_LOG, clock or Clock(), budget
+            graph, source.next(), Log(kept, graph.descriptors) if kept is not None else NO_LOG, clock or CLOCK, budget
         )
         run.emit, run.instructions = emit, instructions
         run.crowded, run.throttle = throttle or NOBODY_LISTENS
@@ -278,7 +280,7 @@ async def _conduct(
         messages=scope.views[last.path].history,
         entered=run.entered,
         said=run.said,
-        handoffs=tuple(run.crossings),
+        handoffs=run.crossings,
         usage=usage,
         usage_by_model=by_model,
         usage_by_call=run.budget.calls,

@@ -13,6 +13,11 @@ Emit: TypeAlias = Callable[[Event], None]
 Forward: TypeAlias = Literal["all", "lifecycle", "none"]
 
 
+NO_CHANNELS = Channels()
+"""What a scope begins with. Whoever writes a channel puts a copy into its place, so one serves all."""
+NO_USAGE = Usage()
+
+
 class Scope:
     """The views of the agents of one level, by agent path, with what holds for all of them: where their ids come from,
     who hears them, what they cost, each one's deps, whether they may only read, their shared state (`channels`) and the
@@ -46,10 +51,10 @@ class Scope:
         self.emit = emit
         self.before = self.after = ""
         self.outer: Scope | None = None
-        self.channels = Channels()
-        self.privates: dict[tuple[str, str], dict[str, Any]] = {}
+        self.channels = NO_CHANNELS
+        self.privates: dict[tuple[str, str], dict[str, Any]] | None = None
         self.depth = 0
-        self.usage = Usage()
+        self.usage = NO_USAGE
         self.read_only = False
         self.deps: dict[str, Any] = {"": deps}
         # Tuples where a list would mostly stay empty: a thousand runs at once are that much lighter.

@@ -72,7 +72,7 @@ def fold_calls(turn: "TurnState", calls: Sequence[ToolCall], contexts: Contexts)
     """Writes what the calls of one response made of the state, in call order; a call that failed wrote nothing into
     the shared one. Raises `StateConflict`, `UnknownChannel` or `StateError`."""
     fold_private(turn, calls, contexts)
-    writes, turn.writes = turn.writes, {}
+    writes, turn.writes = turn.writes, None
     if writes:
         around = ", or a layer around it" if turn.bound.around_tool else ""
         names = {call.id: f"{call.name}{around}" for call in calls}
@@ -100,7 +100,10 @@ def keep_lasting(turn: "TurnState") -> None:
             continue
         layer = turn.bound.layers[place]
         name = layer_name(layer)
-        if turn.scope.privates.get((turn.path, name)) == _as_lists(state):
+        privates = turn.scope.privates
+        if privates is None:
+            privates = turn.scope.privates = {}
+        if privates.get((turn.path, name)) == _as_lists(state):
             continue
         try:
             text = _carried(name, state)
@@ -108,7 +111,7 @@ def keep_lasting(turn: "TurnState") -> None:
             # What others remember is kept all the same.
             wrong = wrong or error
             continue
-        turn.scope.privates[turn.path, name] = msgspec.json.decode(text)
+        privates[turn.path, name] = msgspec.json.decode(text)
         if turn.run.log.on:
             record = StateRecord(path=turn.path, layer=name, scope="session", values=msgspec.Raw(text))
             turn.run.log.stage(record)
@@ -128,7 +131,8 @@ def first_state(turn: "TurnState", place: int) -> PrivateState:
         raise TypeError("this middleware has no private state; it declares one by defining init_state()")
     layer = turn.bound.layers[place]
     name = layer_name(layer)
-    kept = turn.scope.privates.get((turn.path, name)) if layer.scope == "session" else None
+    privates = turn.scope.privates if layer.scope == "session" else None
+    kept = privates.get((turn.path, name)) if privates is not None else None
     values = layer.init_state() if kept is None else kept
     if not isinstance(values, dict):
         raise StateError(name, "init_state", f"gives {type(values).__name__}, not a dict")
@@ -203,11 +207,12 @@ def keep_private(turn: "TurnState") -> None:
 def begin_with(run: "Run", scope: "Scope", path: str, values: Mapping[str, Any]) -> None:
     """Writes the state that a run is given. Raises `UnknownChannel` or `StateError`."""
     channels, owner = run.graph.channels, "the state given to the run"
+    begun = scope.channels = scope.channels.copied()
     for name, value in values.items():
         if name not in channels:
             raise UnknownChannel(owner, name, sorted(channels))
         known = channels[name]
-        now = scope.channels.put(known, value, owner)
+        now = begun.put(known, value, owner)
         if run.log.on and not known.how.private:
             run.log.stage(StateRecord(path=path, values=_object({name: as_json(now, owner, name)})))
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -36,15 +37,25 @@ if TYPE_CHECKING:
     from handrail.agent.strategies import Plan
 
 
+NO_USAGE = Usage()
 NO_HISTORY = History()
 """What stands before the first message; it is never extended."""
+NOTHING_REMOVED: frozenset[str] = frozenset()
+
+
+NO_LOOKS: Mapping[int, State] = MappingProxyType({})
+"""Where nobody has looked at the state."""
+
+
+def _untold(event: Any, *about: Any) -> None:
+    pass
 
 
 def _teller(scope: "Scope", path: str) -> Callable[..., None]:
     """What tells those who listen of an event of the agent at this path: `tell(kind, *about)`."""
     emit, run_id, outer, depth = scope.emit, scope.run_id, scope.outer, scope.depth
     if emit is None:
-        return lambda event, *about: None
+        return _untold
     if outer is None:
         return lambda event, *about: emit(event(run_id, path, *about))
     return lambda event, *about: emit(event(run_id, path, *about, parent_id=outer.run_id, depth=depth))
@@ -139,45 +150,48 @@ class TurnState:
         self.shown: Sequence[ToolSpec] = bound.specs
         self._look_at(base if seeded else scope.views.get(self.path), entered, seeded)
         self.requested: Asked | None = None
-        self.wanted: dict[str, Asked] = {}
-        self.finished: set[str] = set()
+        # Made when there is something to put in: most turns need none of them, and a thousand may run at once.
+        self.wanted: dict[str, Asked] | None = None
+        self.answered: dict[str, str] | None = None
+        self.writes: dict[str, Mapping[str, Any]] | None = None
+        self.looks: Mapping[int, State] = NO_LOOKS
+        self.finished: Container[str] = ()
         self.highest: Tier | None = None
         self.labelled = 0
-        self.usage = Usage()
+        self.usage = NO_USAGE
         self.idle = self.batch = 0
         self.calls: list[ToolCall] = []
-        self.answered: dict[str, str] = {}
         self.delivered: tuple[str, ...] = ()
         self.drawn: tuple[str, ...] = ()
         self.passed: tuple[Bound, Messages, View | None] | None = None
         self.played = self.edited = self.asked = False
-        self.looks: dict[int, State] = {}
         self.acceptance = _acceptance(self, bound.output) if bound.output is not None else None
         self.answer: Message | None = None
         self.last_answer: Message | None = None
         self.rejected: tuple[str, ...] = ()
-        self.writes: dict[str, Mapping[str, Any]] = {}
         self.jump: Target | None = None
         self.ended_as = ""
         self.finish_reason = ""
         self.repeats = Repeats.of(self.budget)
         self.result: TurnResult | None = None
-        self.task = asyncio.current_task()
+        self.task = asyncio.current_task(run.loop)
         self.cancels = self.task.cancelling() if self.task is not None else 0
         self._begin(seeded)
 
     def _look_at(self, view: View | None, entered: Messages, seeded: bool) -> None:
         """The view that the turn begins with: what stood before, and what is new."""
-        self.removed = view.removed if view is not None else frozenset()
-        self.base = view.history if view is not None else NO_HISTORY
-        if not seeded and view is not None and not self.run.fresh:
-            entered = tuple([message for message in entered if not view.held(message.id)])
+        if view is None:
+            self.removed, self.base, self.start = NOTHING_REMOVED, NO_HISTORY, 0
+        else:
+            self.removed, self.base, self.start = view.removed, view.history, len(view.history)
+            if not seeded and not self.run.fresh:
+                entered = tuple([message for message in entered if not view.held(message.id)])
         self.entered, self.seeded = entered, seeded
         if seeded:
             self.history = self.scope.views[self.path].history
         else:
-            self.history = History(entered) if not self.base else self.base.extend(entered)
-        self.start, self.begun = len(self.base), len(self.history)
+            self.history = self.base.extend(entered) if self.start else History(entered)
+        self.begun = len(self.history)
         self.at_entry = self.history
 
     def _begin(self, seeded: bool) -> None:
@@ -260,7 +274,7 @@ class TurnState:
 
     def _new(self) -> Messages:
         if not self.edited:
-            return self.history[min(self.start, len(self.history)) :]
+            return self.history[min(self.start, len(self.history)) :] if self.start else self.history
         return tuple([message for message in self.history if self.base.position(message.id) is None])
 
     def said(self) -> Messages:
@@ -315,7 +329,8 @@ class TurnState:
         """The state as the layer at this place may read it; -1 for who is no layer."""
         state = self.looks.get(place)
         if state is None:
-            state = self.looks[place] = State(self, place)
+            state = State(self, place)
+            self.looks = {**self.looks, place: state}
         return state
 
     def first_state(self, place: int) -> PrivateState:
@@ -367,6 +382,8 @@ class TurnState:
         edge = edges[0] if edges else handoff(target)
         if call_id and (batch != self.batch or call_id in self.finished):
             raise RunError(f"the call {call_id} has ended; nothing takes up its handoff to {target} any more")
+        if self.wanted is None:
+            self.wanted = {}
         if self.requested is None and call_id not in self.wanted:
             tools = [self.bound.tools.get(call.name) for call in self.calls if call_id and call.id == call_id]
             label = highest(*[tool.output_sensitivity for tool in tools if tool is not None])
@@ -376,9 +393,14 @@ class TurnState:
             else:
                 self.requested = asked
 
+    def forget_wanted(self, call_id: str) -> None:
+        """The handoff that a call asked for by code, if it did, is not wanted any more."""
+        if self.wanted is not None:
+            self.wanted.pop(call_id, None)
+
     def take_wanted(self, calls: Sequence[ToolCall], results: Mapping[str, Message]) -> None:
         """Of the handoffs that calls asked for by code, the first in call order whose call has not failed counts."""
-        wanted, self.wanted = self.wanted, {}
+        wanted, self.wanted = self.wanted or {}, None
         for call in calls:
             if self.requested is None and call.id in wanted and call.id in results and not results[call.id].is_error:
                 self.requested = wanted[call.id]
