@@ -5,6 +5,22 @@ import time
 from hashlib import sha256
 from itertools import count
 
+_PREFIX = 16
+_drawn: list[str] = []
+if hasattr(os, "register_at_fork"):
+    # A process and its child draw from what each finds for itself.
+    os.register_at_fork(after_in_child=_drawn.clear)
+
+
+def _draw() -> str:
+    # The system is asked for many prefixes at once: a run needs one, and a thousand runs may begin together.
+    try:
+        return _drawn.pop()
+    except IndexError:
+        digits = os.urandom(_PREFIX // 2 * 64).hex()
+        _drawn.extend([digits[start : start + _PREFIX] for start in range(_PREFIX, len(digits), _PREFIX)])
+        return digits[:_PREFIX]
+
 
 class IdSource:
     """Message ids: a counter behind one prefix, random unless given.
@@ -15,7 +31,7 @@ class IdSource:
     __slots__ = ("_branches", "_numbers", "prefix")
 
     def __init__(self, prefix: str = "") -> None:
-        self.prefix = prefix or os.urandom(8).hex()
+        self.prefix = prefix or _draw()
         self._numbers = count(1)
         self._branches: dict[str, int] | None = None
 
