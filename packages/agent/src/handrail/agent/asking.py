@@ -141,7 +141,8 @@ def _spent(
     run, model = turn.run, request.model.name
     spent = turn.budget.spend(model, usage)
     turn.usage += spent
-    turn.scope.spend(spent)
+    if turn.scope.outer is not None:
+        turn.scope.spend(spent)
     if run.log.on:
         # A call that was sent the view as it stands needs no digest of its own: the view can be read from the record.
         sent = "" if request.messages is turn.history else digest(request.messages)

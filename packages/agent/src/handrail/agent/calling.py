@@ -49,7 +49,9 @@ async def answer_calls(turn: "Turn", calls: Sequence[ToolCall]) -> Upshot:
     turn.calls.extend(calls)
     acceptance, before = turn.acceptance, turn.budget.handoffs
     results: dict[str, Message] = {}
-    ids = {call.id: turn.scope.ids.next() for call in calls}
+    ids: dict[str, str] = {}
+    for call in calls:
+        ids[call.id] = turn.scope.ids.next()
     upshot = GOES_ON
     try:
         turn.batch += 1
@@ -78,7 +80,7 @@ async def answer_calls(turn: "Turn", calls: Sequence[ToolCall]) -> Upshot:
     except BaseException as error:
         _close(turn, calls, ids, results, error)
         raise
-    heard = [results[call.id] for call in calls]
+    heard = list(results.values()) if len(calls) == 1 else [results[call.id] for call in calls]
     turn.hear(heard)
     return _settled(turn, calls, heard) if calls and upshot is GOES_ON else upshot
 

@@ -141,6 +141,6 @@ def withdraw(turn: "Turn", message_ids: Sequence[str], reason: str) -> None:
 
 def settle(turn: "Turn", accepted: str, reason: str) -> None:
     """An answer was accepted, or none (empty): what was delivered of others is withdrawn."""
-    if turn.delivered:
+    if len(turn.delivered) > 1 or accepted not in turn.delivered:
         withdraw(turn, [each for each in turn.delivered if each != accepted], reason)
-        turn.delivered = ()
+    turn.delivered = ()

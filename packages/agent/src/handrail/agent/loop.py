@@ -97,8 +97,10 @@ class Turn(TurnState):
     async def enter_turn(self) -> TurnResult:
         """The turn, through the layers around it."""
         # Entered once more after its answer was accepted, the turn goes on with its view.
-        again = TurnRequest(run=self.context, messages=self.history, load_history=False, keep_attempts=True)
-        request = again if self.played else TurnRequest(run=self.context, messages=self.entered)
+        if self.played:
+            request = TurnRequest(run=self.context, messages=self.history, load_history=False, keep_attempts=True)
+        else:
+            request = TurnRequest(run=self.context, messages=self.entered)
         result = await self.bound.turn(request)
         self.refuse_swallowed_cancel()
         if type(result) is not TurnResult:

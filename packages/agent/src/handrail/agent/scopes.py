@@ -63,7 +63,8 @@ class Scope:
 
     def path(self, agent: str) -> str:
         """An agent's path in this scope."""
-        return f"{self.before}{top_path(agent)}{self.after}"
+        path = top_path(agent)
+        return path if self.outer is None else f"{self.before}{path}{self.after}"
 
     def within(
         self, path: str, call_id: str, deps: Any, *, forward: Forward, read_only: bool, part: int = 0

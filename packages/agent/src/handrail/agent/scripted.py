@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
-from types import TracebackType
+from types import CoroutineType, TracebackType
 from typing import Any, TypeAlias
 
 from handrail.agent.errors import InvalidAnswer, ScriptError
@@ -52,7 +52,7 @@ class FunctionModel:
     async def complete(self, request: ChatRequest) -> ChatResponse:
         """What the function answers."""
         answer = self._answer(request)
-        if type(answer) not in _AT_ONCE and inspect.isawaitable(answer):
+        if isinstance(answer, CoroutineType) or (type(answer) not in _AT_ONCE and inspect.isawaitable(answer)):
             answer = await answer
         return as_response(answer)
 
@@ -171,11 +171,12 @@ def pieces(message: Message) -> list[Delta]:
     deltas: list[Delta] = []
     calls = 0
     for part in message.content:
-        if isinstance(part, Text):
-            deltas.extend([TextDelta(word) for word in _WORDS.findall(part.text)])
-        elif isinstance(part, Reasoning):
-            deltas.append(ReasoningDelta(part.text))
-        elif isinstance(part, ToolCall):
+        # No part is of a class derived from these: a message refuses it.
+        if type(part) is ToolCall:
             deltas.append(ArgumentsDelta(calls, part.id, part.name, part.arguments))
             calls += 1
+        elif type(part) is Text:
+            deltas.extend([TextDelta(word) for word in _WORDS.findall(part.text)])
+        elif type(part) is Reasoning:
+            deltas.append(ReasoningDelta(part.text))
     return deltas

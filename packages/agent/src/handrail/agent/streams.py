@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
 
 from handrail.agent.errors import RunError
@@ -52,24 +52,16 @@ class Stream(Generic[ResultT]):
         if not task.cancelled():
             task.exception()  # taken note of: it was raised to whoever listened to the end
 
-    async def __aiter__(self) -> AsyncGenerator[Event, None]:
-        events, few = self._events, self.LEAD // 2
-        take = events.popleft
-        while await self._more():
-            while events:
-                if self._rooms and len(events) <= few:
-                    self._make_room()
-                yield take()
+    def __aiter__(self) -> "Stream[ResultT]":
+        return self
 
     async def __anext__(self) -> Event:
-        if not await self._more():
+        events = self._events
+        if not events and not await self._more():
             raise StopAsyncIteration
-        return self._taken()
-
-    def _taken(self) -> Event:
-        if self._rooms and len(self._events) <= self.LEAD // 2:
+        if self._rooms and len(events) <= self.LEAD // 2:
             self._make_room()
-        return self._events.popleft()
+        return events.popleft()
 
     async def _more(self) -> bool:
         """Waits for an event; false when there will be none. Raises what the run raised."""
