@@ -208,30 +208,31 @@ class Message(Value, frozen=True, dict=True, omit_defaults=True, repr_omit_defau
     synthetic: bool = False
 
     def __post_init__(self) -> None:
-        if type(self.content) is not tuple:
-            msgspec.structs.force_setattr(self, "content", _parts(self.content))
-        for part in self.content:
+        content = self.content
+        if type(content) is not tuple:
+            content = _parts(content)
+            msgspec.structs.force_setattr(self, "content", content)
+        for part in content:
             if type(part) not in _PARTS:
                 raise InvalidMessage("Message", "content", part, "text and other parts")
+        # Most messages have nothing to mend, and this is on the way of every one of them.
         try:
-            plain = (
-                _ascii(self.id)
-                and self.sensitivity is None
-                and (self.agent is None or _ascii(self.agent))
-                and (self.call_id is None or _ascii(self.call_id))
-                and (self.name is None or _ascii(self.name))
-            )
+            if (
+                self.sensitivity is None
+                and self.role in _ROLES
+                and _ascii(self.id)
+                and ((agent := self.agent) is None or _ascii(agent))
+                and ((at := self.created_at) is None or type(at) is int)
+                and ((call_id := self.call_id) is None or _ascii(call_id))
+                and ((name := self.name) is None or _ascii(name))
+                and ((error := self.is_error) is False or error is True)
+                and ((pinned := self.pinned) is False or pinned is True)
+                and ((synthetic := self.synthetic) is False or synthetic is True)
+            ):
+                return
         except TypeError:
-            plain = False
-        if (
-            not plain
-            or self.role not in _ROLES
-            or (self.created_at is not None and type(self.created_at) is not int)
-            or type(self.pinned) is not bool
-            or type(self.is_error) is not bool
-            or type(self.synthetic) is not bool
-        ):
-            _mend(self)
+            pass
+        _mend(self)
 
     @property
     def text(self) -> str:
