@@ -19,7 +19,7 @@ Input: TypeAlias = str | Message | Sequence[Message]
 
 def entering(run: "Run", scope: "Scope", path: str, input: Input) -> Messages:
     """The messages that a run adds to its first agent's view, each with an id, the view made lawful before them."""
-    for other, held in list(scope.views.items()):
+    for other, held in list(scope.views.items()) if scope.views else ():
         if held.rejected and run.log.on:
             _leave_rejected(run, scope, other, held)
         elif not lawful(held.history):

@@ -9,6 +9,7 @@ import msgspec
 
 from handrail.agent.deadlines import Span, bounded
 from handrail.agent.errors import BuildError, LimitExceeded, UnknownPrice
+from handrail.filters.fields import Once
 from handrail.sessions import Spent, Usage
 
 _T = TypeVar("_T")
@@ -17,10 +18,11 @@ Unpriced: TypeAlias = Literal["raise", "ignore"]
 
 _LEAST = {"max_parallel_tools": 1, "max_repeats": 1}
 _MEASURES = ("max_cost", "max_seconds")
+_METERED = (*_MEASURES, "max_tokens", "max_input_tokens", "max_output_tokens")
 _CHOICES: Mapping[str, tuple[str, ...]] = {"on_max_tool_calls": get_args(AtLimit), "on_unpriced": get_args(Unpriced)}
 
 
-class Limits(msgspec.Struct, frozen=True):
+class Limits(msgspec.Struct, frozen=True, dict=True):
     """Bounds on what a run, an agent's turn, or a sub-agent's call may use; None is no limit.
 
     `max_steps` counts model calls, `max_tokens` their input and output together, `max_cost` US dollars, `max_seconds`
@@ -65,6 +67,11 @@ class Limits(msgspec.Struct, frozen=True):
 
             load_prices()
 
+    @Once
+    def metered(self) -> bool:
+        """Whether tokens, money or time bound the calls made under these: where nothing does, nothing is worked out."""
+        return any([getattr(self, name) is not None for name in _METERED])
+
     @classmethod
     def only(cls, **limits: Any) -> "Limits":
         """These limits and no others: what is not named has no bound."""
@@ -83,7 +90,9 @@ IDLE = 1000
 class Budget:
     """What was used under some limits. A budget within another counts in both, and either may refuse.
 
-    `calls` holds the usage of each model call, by model. What an earlier run left behind is in `before`.
+    `calls` holds the usage of each model call, by model. What an earlier run left behind is in `before`. `timed` says
+    that `max_seconds` bounds what is done under it, whatever is around it; `metered` that tokens, money or time bound
+    the calls made here.
     """
 
     __slots__ = (
@@ -101,6 +110,7 @@ class Budget:
         "owner",
         "priced",
         "steps",
+        "timed",
         "tool_calls",
     )
 
@@ -120,14 +130,8 @@ class Budget:
         self._cost = NO_COST
         self._span = None if limits.max_seconds is None else Span(limits.max_seconds, self)
         self.priced = limits.max_cost is not None
-        # Whether tokens, money or time bound the calls made here: where nothing does, nothing is worked out.
-        self.metered = (
-            self.priced
-            or self._span is not None
-            or limits.max_tokens is not None
-            or limits.max_input_tokens is not None
-            or limits.max_output_tokens is not None
-        )
+        self.metered = limits.metered
+        self.timed = self._span is not None
         if outer is not None:
             self.priced, self.metered = self.priced or outer.priced, self.metered or outer.metered
 
@@ -305,11 +309,6 @@ class Budget:
                 what = name.removeprefix("max_").replace("_", " ")
                 shown.append(f"{what} {used} of {limit}" if limit is not None else f"{what} {used}")
         return ", ".join(shown)
-
-    @property
-    def timed(self) -> bool:
-        """Whether `max_seconds` bounds what is done under it, whatever is around it."""
-        return self._span is not None
 
     def in_time(self, work: Awaitable[_T]) -> Awaitable[_T]:
         """The work, bounded by `max_seconds` since the first work that was: when they have passed it is cancelled, and

@@ -67,7 +67,8 @@ class Turn(TurnState):
         try:
             if self.bound.requires:
                 check_deps(self.bound, self.context.deps)
-            result = await self.budget.in_time(self.bound.whole(self))
+            whole = self.bound.whole(self)
+            result = await (self.budget.in_time(whole) if self.budget.timed else whole)
             self.refuse_swallowed_cancel()
             if self.requested is not None:
                 late = f"{self.requested.target} was handed the conversation by code after the last step of the turn"

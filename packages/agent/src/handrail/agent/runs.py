@@ -184,9 +184,8 @@ async def execute(
     kept = own if own is not None else session if isinstance(session, Session) else None
     try:
         root = graph.agents[graph.root]
-        budget = Budget(
-            limits if limits is not None else root.agent.limits or DEFAULT_LIMITS, _budget_of(kept, session_limits)
-        )
+        around = _budget_of(kept, session_limits) if session_limits is not None else None
+        budget = Budget(limits if limits is not None else root.agent.limits or DEFAULT_LIMITS, around)
         check_policy(policy, "a run")
         source = ids or IdSource()
         if ids is not None and kept is not None:
@@ -215,10 +214,8 @@ async def execute(
             own.close()
 
 
-def _budget_of(session: Session | None, limits: Limits | None) -> Budget | None:
+def _budget_of(session: Session | None, limits: Limits) -> Budget:
     # What bounds the whole session: all that its earlier runs used is used up.
-    if limits is None:
-        return None
     if session is None or limits.max_seconds is not None:
         found = "this run has none" if session is None else "max_seconds is of a run; give it as one of its limits"
         raise BuildError(f"session_limits bound all runs of a session, and {found}")

@@ -270,7 +270,7 @@ class TurnState:
 
     def last_open(self) -> Message | None:
         """The message whose calls are still to be answered, which is then the view's last."""
-        last = self.history[-1] if len(self.history) else None
+        last = self.history.last
         return last if last is not None and last.role == "assistant" and last.tool_calls else None
 
     def _open_calls(self) -> Sequence[ToolCall]:

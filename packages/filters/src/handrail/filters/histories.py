@@ -163,6 +163,11 @@ class History(Sequence[Message]):
         buffer.items.extend(messages)
         return _view(buffer, len(buffer.items))
 
+    @property
+    def last(self) -> Message | None:
+        """The last message, or None where there is none."""
+        return self._buffer.items[self._length - 1] if self._length else None
+
     def prefix(self, length: int) -> "History":
         """The first `length` messages, sharing what is known of them."""
         return self if length >= self._length else _view(self._buffer, max(length, 0))
