@@ -140,7 +140,7 @@ def _spent(
 ) -> Usage:
     run, model = turn.run, request.model.name
     spent = turn.budget.spend(model, usage)
-    turn.usage += spent
+    turn.spent.append(spent)
     if turn.scope.outer is not None:
         turn.scope.spend(spent)
     if run.log.on:

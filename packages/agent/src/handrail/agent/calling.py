@@ -49,9 +49,7 @@ async def answer_calls(turn: "Turn", calls: Sequence[ToolCall]) -> Upshot:
     turn.calls.extend(calls)
     acceptance, before = turn.acceptance, turn.budget.handoffs
     results: dict[str, Message] = {}
-    ids: dict[str, str] = {}
-    for call in calls:
-        ids[call.id] = turn.scope.ids.next()
+    ids = {call.id: turn.scope.ids.next() for call in calls}
     upshot = GOES_ON
     try:
         turn.batch += 1

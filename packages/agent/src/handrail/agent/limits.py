@@ -186,6 +186,9 @@ class Budget:
 
     def take_tool_calls(self, wanted: int) -> "tuple[int, LimitExceeded | None]":
         """Counts as many of the wanted tool calls as may run, and says what refuses the others."""
+        if self.outer is None and self.limits.max_tool_calls is None:
+            self.tool_calls += wanted
+            return wanted, None
         granted, refusal = wanted, None
         budget: Budget | None = self
         while budget is not None:
@@ -269,9 +272,9 @@ class Budget:
                 continue
             if self._summed is None:
                 self._summed = {}
-            count, usage = self._summed.get(model) or (1, usages[0])
+            count, usage = self._summed.get(model) or (0, NOTHING.usage)
             if count < len(usages):
-                usage = sum(usages[count:], usage)
+                usage = Usage.total([usage, *usages[count:]])
                 self._summed[model] = len(usages), usage
             found[model] = usage
         return found
@@ -318,5 +321,4 @@ class Budget:
 
 def total(by_model: Mapping[str, Usage]) -> Usage:
     """What all models cost together."""
-    usages = list(by_model.values())
-    return usages[0] if len(usages) == 1 else sum(usages, NOTHING.usage)
+    return Usage.total(list(by_model.values()))

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from handrail.agent.strategies import Plan
 
 
-NO_USAGE = Usage()
 NO_HISTORY = History()
 """What stands before the first message; it is never extended."""
 NOTHING_REMOVED: frozenset[str] = frozenset()
@@ -119,10 +118,10 @@ class TurnState:
         "scope",
         "seeded",
         "shown",
+        "spent",
         "start",
         "task",
         "tell",
-        "usage",
         "wanted",
         "writes",
     )
@@ -163,7 +162,7 @@ class TurnState:
         self.finished: Container[str] = ()
         self.highest: Tier | None = None
         self.labelled = 0
-        self.usage = NO_USAGE
+        self.spent: list[Usage] = []
         self.idle = self.batch = 0
         self.calls: list[ToolCall] = []
         self.delivered: tuple[str, ...] = ()
@@ -237,7 +236,7 @@ class TurnState:
                     at=run.clock(),
                     status=status,
                     steps=self.context.step,
-                    usage=self.usage,
+                    usage=Usage.total(self.spent),
                     error=problem,
                 )
             )
@@ -298,7 +297,7 @@ class TurnState:
             new_messages=self._new(),
             tool_calls=tuple(self.calls),
             steps=self.context.step,
-            usage=self.usage,
+            usage=Usage.total(self.spent),
             finish_reason=self.finish_reason,
         )
 

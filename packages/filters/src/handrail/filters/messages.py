@@ -285,6 +285,8 @@ def is_empty(message: Message) -> bool:
     """Whether the message says nothing: no words, calls, media or hosted parts (reasoning is not content)."""
     for part in message.content:
         kind = type(part)
+        if kind is ToolCall:
+            return False
         if kind is Text or kind is Refusal:
             if part.text:  # type: ignore[union-attr]  # both have a text
                 return False

@@ -6,6 +6,7 @@ record's place in the batch as a negative number. The writer sets both.
 `path` is the agent path whose view a record concerns; times are milliseconds since 1970 (UTC).
 """
 
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, Literal, TypeAlias, final
 
@@ -30,6 +31,13 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, repr_omit
     def total_tokens(self) -> int:
         """Input and output together."""
         return self.input_tokens + self.output_tokens
+
+    @classmethod
+    def total(cls, usages: "Sequence[Usage]") -> "Usage":
+        """What several cost together; cheaper for many than adding one by one."""
+        if len(usages) == 1:
+            return usages[0]
+        return cls(*map(sum, zip(*map(msgspec.structs.astuple, usages), strict=True)))
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
