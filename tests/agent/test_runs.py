@@ -580,3 +580,19 @@ async def test_what_a_crash_left_at_the_end_of_a_session_is_cut_and_told(tmp_pat
     assert [event.what for event in heard.of(Recovered)] == [heard.result.recovered]
     assert (texts(heard.result.messages), verify(path).state) == (["go", "one", "and?", "two"], "intact")
     assert (await agent.run("more", session=path)).recovered == ""
+
+
+async def test_what_one_loop_over_a_stream_leaves_the_next_one_hears() -> None:
+    async with Agent("X", model=ScriptedModel("one two three")).stream("go") as run:
+        first = [event async for event in _until(run, Text)]
+        rest = [event async for event in run]
+    assert [type(event) for event in (first[0], rest[-1])] == [RunStart, RunEnd]
+    assert "".join([event.text for event in first + rest if isinstance(event, Text)]) == "one two three"
+    assert run.result.output == "one two three"
+
+
+async def _until(run: Any, kind: type) -> Any:
+    async for event in run:
+        yield event
+        if isinstance(event, kind):
+            return

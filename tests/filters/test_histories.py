@@ -98,3 +98,17 @@ def test_one_message_may_hold_very_many_calls() -> None:
 def test_messages_without_an_id_are_noticed() -> None:
     assert History([user("a")]).survey().unnamed
     assert not History(chat(2)).survey().unnamed
+
+
+def test_the_last_message_is_that_of_each_view_and_none_of_an_empty_one() -> None:
+    history = History([user("a")])
+    longer = history.append(user("b"))
+    assert (History().last, history.last, longer.last) == (None, history[0], longer[1])
+
+
+def test_a_history_that_nobody_has_looked_at_goes_on_two_ways() -> None:
+    history = History([user("a")])
+    ways = history.append(user("b")), history.append(user("c"))
+    assert [[message.text for message in way] for way in ways] == [["a", "b"], ["a", "c"]]
+    assert [way.digest for way in ways] == [History(list(way)).digest for way in ways]
+    assert [way.survey().users[1] for way in ways] == [1, 1]

@@ -1,6 +1,11 @@
 """Ids and times."""
 
+import os
+import subprocess
+import sys
 import time
+
+import pytest
 
 from handrail.filters import Clock, FixedClock, FixedIds, IdSource
 
@@ -39,3 +44,22 @@ def test_a_clock_gives_milliseconds() -> None:
 def test_a_fixed_clock_goes_on_by_its_step() -> None:
     clock = FixedClock(1_000, 5)
     assert [clock(), clock(), clock()] == [1_000, 1_005, 1_010]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_process_and_its_child_draw_other_prefixes() -> None:
+    program = """
+import os, sys
+from handrail.filters import IdSource
+IdSource()
+child = os.fork()
+print(IdSource().prefix, flush=True)
+if child:
+    sys.exit(os.waitpid(child, 0)[1])
+"""
+    outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert len(set(outcome.stdout.split())) == 2
+
+
+def test_very_many_prefixes_are_all_different() -> None:
+    assert len({IdSource().prefix for _ in range(1_000)}) == 1_000

@@ -72,3 +72,9 @@ def test_what_the_end_of_a_run_left_unanswered_is_no_second_error() -> None:
 def test_a_failed_turn_is_an_error_and_within_a_sub_agent_it_is_that_of_the_tool() -> None:
     failed = [TurnRecord(path=path, run="r", event="end", status="failed") for path in ("a", "a/b@c1")]
     assert Tally.of(failed).errors == 1
+
+
+def test_usages_together_are_what_they_are_one_by_one() -> None:
+    usages = [Usage(7, 3, 1, 2, 1), Usage(1, 1), Usage(requests=2)]
+    assert Usage.total(usages) == usages[0] + usages[1] + usages[2] == Usage(8, 4, 1, 2, 3)
+    assert (Usage.total(usages[:1]), Usage.total([])) == (usages[0], Usage())

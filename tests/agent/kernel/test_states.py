@@ -394,3 +394,9 @@ async def test_of_several_attempts_only_the_one_that_is_returned_is_said_and_wri
     result = await desk(*script, middleware=layers).run("go")
     assert (result.state, result.output) == ({"notes": ["a"]}, "first")
     assert [message.text for message in result.messages] == ["go", "", "a", "first"]
+
+
+async def test_what_one_run_writes_the_next_one_does_not_find() -> None:
+    agent = desk(*[answer for _ in range(2) for answer in (call("note", call_id="c1", text="b"), "done")])
+    first = await agent.run("go", state={"notes": ["a"]})
+    assert (first.state, (await agent.run("go")).state) == ({"notes": ["a", "b"]}, {"notes": ["b"]})
