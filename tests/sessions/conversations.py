@@ -26,6 +26,7 @@ from handrail.sessions import (
     HandoffRecord,
     Journal,
     MessageRecord,
+    Passphrase,
     Session,
     SubagentRecord,
     ToolResultRecord,
@@ -59,8 +60,8 @@ def full_disk(size: int) -> Iterator[None]:
 class Conversation:
     """Keeps every agent's view as a loop does, and writes each record as it happens."""
 
-    def __init__(self, path: Path) -> None:
-        self.session = Session(path, fsync="never")
+    def __init__(self, path: Path, passphrase: Passphrase | None = None) -> None:
+        self.session = Session(path, fsync="never", passphrase=passphrase)
         self.views = dict(self.session.views)
         self.count = len(self.session.log)
 

@@ -4,29 +4,41 @@ from handrail.sessions.comparing import diff
 from handrail.sessions.crossings import Boundary, crossings
 from handrail.sessions.differences import Difference
 from handrail.sessions.errors import (
+    CompressedSession,
     DamagedSession,
+    EmptyPassphrase,
+    EncryptionError,
     FormatError,
     HeaderTooLong,
     JournalClosed,
     JournalFailed,
+    LineTooLong,
     NotASession,
+    OutdatedSession,
+    PassphraseMissing,
+    PassphraseNotNeeded,
     SealedSession,
     SessionChanged,
     SessionConflict,
     SessionError,
     SessionExists,
+    TamperedRecord,
+    UnfitCipher,
     UnknownView,
     UnsupportedVersion,
+    WrongPassphrase,
 )
 from handrail.sessions.exports import export
 from handrail.sessions.formats.openai_chat import to_openai_chat
 from handrail.sessions.interchange import Exported, Transcript, export_to, import_file, parse_file
+from handrail.sessions.passphrases import Cost, Passphrase
 from handrail.sessions.places import Place
 from handrail.sessions.reader import Reading, read
 from handrail.sessions.records import (
     AgentRecord,
     AuditRecord,
     BudgetRecord,
+    Cipher,
     Footer,
     HandoffRecord,
     Header,
@@ -44,6 +56,7 @@ from handrail.sessions.records import (
     ViewRecord,
 )
 from handrail.sessions.replay import verify
+from handrail.sessions.schemas import session_schema
 from handrail.sessions.session import Session
 from handrail.sessions.tails import TornTail
 from handrail.sessions.tally import Tally
@@ -56,9 +69,14 @@ __all__ = [
     "AuditRecord",
     "Boundary",
     "BudgetRecord",
+    "Cipher",
+    "CompressedSession",
+    "Cost",
     "DamagedSession",
     "Difference",
     "Drift",
+    "EmptyPassphrase",
+    "EncryptionError",
     "Exported",
     "Footer",
     "FormatError",
@@ -68,10 +86,15 @@ __all__ = [
     "Journal",
     "JournalClosed",
     "JournalFailed",
+    "LineTooLong",
     "MessageRecord",
     "ModelCallRecord",
     "NotASession",
     "NotRunnable",
+    "OutdatedSession",
+    "Passphrase",
+    "PassphraseMissing",
+    "PassphraseNotNeeded",
     "Place",
     "Reading",
     "SealedSession",
@@ -85,11 +108,13 @@ __all__ = [
     "StateRecord",
     "SubagentRecord",
     "Tally",
+    "TamperedRecord",
     "ToolCallRecord",
     "ToolResultRecord",
     "TornTail",
     "Transcript",
     "TurnRecord",
+    "UnfitCipher",
     "Unknown",
     "UnknownView",
     "UnsupportedVersion",
@@ -97,6 +122,7 @@ __all__ = [
     "Verdict",
     "ViewRecord",
     "Views",
+    "WrongPassphrase",
     "crossings",
     "diff",
     "export",
@@ -104,6 +130,7 @@ __all__ = [
     "import_file",
     "parse_file",
     "read",
+    "session_schema",
     "to_openai_chat",
     "verify",
 ]

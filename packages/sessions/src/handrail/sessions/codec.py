@@ -14,11 +14,12 @@ import msgspec
 
 from handrail.filters.messages import whole
 from handrail.filters.patterns import lazy
-from handrail.sessions.records import AnyRecord, Known, Record, Unknown, Writable
+from handrail.sessions.records import AnyRecord, Envelope, Known, Record, Unknown, Writable
 
 _BY_KIND: dict[str, type[Record]] = {str(cls.__struct_config__.tag): cls for cls in get_args(Known)}
 encode_known = msgspec.json.Encoder().encode
 """A known record as `encode` gives it; raises `UnicodeEncodeError` for one that holds half a surrogate pair."""
+_ENVELOPES: dict[str, type[Record]] = {str(cls.__struct_config__.tag): cls for cls in get_args(Envelope)}
 
 _CHAIN = frozenset({"prev", "batch"})
 # As the writer puts them in front; the rest of the line stays as it is, whatever numbers are in it.
@@ -34,6 +35,15 @@ _ESCAPE = lazy(
 def _decoder() -> "msgspec.json.Decoder[Known]":
     # To make it takes as long as to read a thousand records; a program that only writes needs none.
     return msgspec.json.Decoder(Known)
+
+
+@cache
+def _envelope_decoder() -> "msgspec.json.Decoder[Envelope]":
+    return msgspec.json.Decoder(Envelope)
+
+
+class Forged(ValueError):
+    """A line that was not written in its place by who has the passphrase."""
 
 
 def encode(record: Writable) -> bytes:
@@ -104,9 +114,29 @@ def decode_sound(line: bytes) -> AnyRecord:
     if type(record) is Unknown and record.record is None:
         if not record.kind:
             raise ValueError("it names no kind of record")
+        if record.kind in _ENVELOPES.keys() - _BY_KIND.keys():
+            raise ValueError("it is encrypted, and the header says nothing of that")
         if record.kind in _BY_KIND:
             raise ValueError(f"it is no {record.kind} record: {_why_not(record)}")
     return record
+
+
+def decode_envelope(line: bytes) -> Envelope:
+    """What a line of an encrypted session is as it stands there. Raises `ValueError` for what is no record, and
+    `Forged` for a clear one that is neither header nor footer."""
+    try:
+        return _envelope_decoder().decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        kind = _fields(line).get("kind")
+    if kind not in _ENVELOPES:
+        raise Forged("it is a clear record in an encrypted session")
+    try:
+        from msgspec.inspect import type_info
+
+        known = _known_fields(json.loads(mended(line)), type_info(_ENVELOPES[kind]))
+        return _envelope_decoder().decode(json.dumps(known).encode())
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(f"it is no {kind} record: {str(error).partition(';')[0]}") from None
 
 
 def _why_not(record: Unknown) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, Literal, TypeAlias
 
 import msgspec
@@ -11,9 +10,12 @@ import msgspec
 from handrail.filters.edges import Edge
 from handrail.filters.histories import History
 from handrail.filters.messages import Messages, assistant, digest
+from handrail.sessions.codec import decode
 from handrail.sessions.errors import DamagedSession
 from handrail.sessions.lines import ZEROS, Progress, follows, link
 from handrail.sessions.opening import open_to_read
+from handrail.sessions.passphrases import Secret, hidden
+from handrail.sessions.places import Given, located
 from handrail.sessions.reader import Reading
 from handrail.sessions.records import (
     AgentRecord,
@@ -70,10 +72,10 @@ class Boundaries:
     the views as they stand.
     """
 
-    def __init__(self, file: BinaryIO, *, digests: bool = False) -> None:
+    def __init__(self, file: BinaryIO, decode: Callable[[bytes], AnyRecord] = decode, *, digests: bool = False) -> None:
         from handrail.sessions.offsets import Offsets, Store
 
-        self._store = Store(file)
+        self._store = Store(file, decode)
         self.views = Views(lambda: History.over(Offsets(self._store)))
         self._digests = digests
         self._unsettled = 0
@@ -151,23 +153,22 @@ def _returned(number: int, line: int, record: BoundaryRecord, text: str, sensiti
     return Boundary(number, line, "return", record.target, record.source, record, None, answer)
 
 
-def crossings(path: str | os.PathLike[str], *, progress: Progress | None = None) -> Iterator[Boundary]:
+def crossings(path: Given, *, progress: Progress | None = None, passphrase: Secret = None) -> Iterator[Boundary]:
     """Every boundary of a session file, in order; each line's link and each seed's digest are checked on the way.
 
     An edge is to be looked at before the next one is asked for. `progress` is called now and then with the bytes read.
-    Raises `OSError`, `NotASession`, `UnsupportedVersion`, or `DamagedSession` at a line that is no record, was changed,
-    or names what its session does not hold; what was given until then crossed.
+    Raises what `read` does, or `DamagedSession` at a line that is no record, was changed, or names what its session
+    does not hold; what was given until then crossed.
     """
-    from pathlib import Path
-
-    return counted(Reading(Path(path), progress), {})
+    passphrase = hidden(passphrase)
+    return counted(Reading(located(path), progress, passphrase), {})
 
 
 def counted(reading: Reading, counts: dict[str, int]) -> Iterator[Boundary]:
     """The boundaries of a session that is open for reading; `counts["messages"]` is kept up with its messages."""
     messages, head = 0, ZEROS
-    with open_to_read(reading.path, 1 << 13) as again:
-        found = Boundaries(again)
+    with open_to_read(reading.place, 1 << 13) as again:
+        found = Boundaries(again, reading.decode)
         for number, offset, line, record in reading.lines():
             if not follows(line, head, getattr(record, "prev", None)):
                 raise DamagedSession(reading.path, number, _CHANGED)

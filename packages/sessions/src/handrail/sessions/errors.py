@@ -11,7 +11,17 @@ HandrailError
     ├── JournalClosed           a record for a journal that is closed
     ├── NotASession             a file that does not begin with a session's header
     ├── UnsupportedVersion      a session of a format version that is not known here
+    ├── OutdatedSession         a session of an older format version: it can be read, and has to be migrated to go on
+    ├── CompressedSession       a compressed export cannot be written to
+    ├── LineTooLong             a line that a compressed export cannot hold
     ├── DamagedSession          a line in the middle that is no record, or does not fit what stands before it
+    │   └── TamperedRecord      a record of an encrypted session that its passphrase did not write, or not there
+    ├── EncryptionError         an encrypted session, and a passphrase that does not open it
+    │   ├── PassphraseMissing   an encrypted session, and no passphrase
+    │   ├── PassphraseNotNeeded a plain session, and a passphrase
+    │   ├── WrongPassphrase     the session was encrypted with another one
+    │   ├── EmptyPassphrase     a passphrase of no characters
+    │   └── UnfitCipher         an encryption that is not known here, or that asks for too much
     ├── UnknownView             an agent that has no view in this session
     └── FormatError             a foreign file that is not of the format asked for
 """
@@ -136,6 +146,93 @@ class DamagedSession(SessionError):
         self.line = line
         self.problem = problem
         super().__init__(f"{path}, line {line}: {problem}")
+
+
+class TamperedRecord(DamagedSession):
+    """A record of an encrypted session that was not written there by who has the passphrase."""
+
+
+class OutdatedSession(SessionError):
+    """A session of an older format version. It can be read as it is; to be written to, or sealed, it is migrated."""
+
+    def __init__(self, path: Where, found: int, today: int) -> None:
+        self.path = path
+        self.found = found
+        self.today = today
+        super().__init__(
+            f"{path}: written in session format version {found}, and version {today} is what is written; "
+            f"migrate it first: handrail migrate {path} -o NEW"
+        )
+
+
+class CompressedSession(SessionError):
+    """A compressed export, which cannot be written to. `compression` is `gzip` or `zstd`."""
+
+    def __init__(self, path: Where, compression: str) -> None:
+        self.path = path
+        self.compression = compression
+        super().__init__(
+            f"{path}: this is an export compressed with {compression}; "
+            f"to go on from it, Session.continue_from({str(path)!r}, new_path)"
+        )
+
+
+class LineTooLong(SessionError):
+    """A line of `length` bytes for a compressed export, of which a reader takes `longest`."""
+
+    def __init__(self, path: Where, line: int, length: int, longest: int) -> None:
+        self.path = path
+        self.line = line
+        self.length = length
+        self.longest = longest
+        super().__init__(
+            f"{path}, line {line}: {length} bytes, and a compressed line has at most {longest}; export it plain"
+        )
+
+
+class EncryptionError(SessionError):
+    """An encrypted session, and a passphrase that does not open it."""
+
+
+class PassphraseMissing(EncryptionError):
+    """An encrypted session, and no passphrase."""
+
+    def __init__(self, path: Where) -> None:
+        self.path = path
+        super().__init__(f"{path}: this session is encrypted; pass its passphrase")
+
+
+class PassphraseNotNeeded(EncryptionError):
+    """A plain session, and a passphrase: whoever gave it takes the file for a secret, and anybody can read it."""
+
+    def __init__(self, path: Where) -> None:
+        self.path = path
+        super().__init__(f"{path}: this session is not encrypted; leave the passphrase out, or export it with one")
+
+
+class WrongPassphrase(EncryptionError):
+    """The session was encrypted with another passphrase, or the parts of its header that its key is made of were
+    changed."""
+
+    def __init__(self, path: Where) -> None:
+        self.path = path
+        super().__init__(f"{path}: the passphrase is not that of this session, or the session's header was changed")
+
+
+class EmptyPassphrase(EncryptionError):
+    """A passphrase of no characters."""
+
+    def __init__(self) -> None:
+        super().__init__("the passphrase is empty, which protects nothing; leave it out, or give one")
+
+
+class UnfitCipher(EncryptionError):
+    """An encryption that is not known here, or that asks for more memory or time than is given."""
+
+    def __init__(self, path: Where, problem: str) -> None:
+        self.path = path
+        self.problem = problem
+        super().__init__(f"{path}: cannot be decrypted here: {problem}")
 
 
 class UnknownView(SessionError):

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, BinaryIO
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from handrail.sessions.codec import encode, unchained
-from handrail.sessions.errors import DamagedSession, JournalFailed, SessionExists
+from handrail.sessions.compressions import LONGEST_LINE, Compression, compressing, compression_for
+from handrail.sessions.errors import (
+    DamagedSession,
+    JournalFailed,
+    LineTooLong,
+    OutdatedSession,
+    PassphraseNotNeeded,
+    SessionExists,
+)
+from handrail.sessions.headers import ready_header
 from handrail.sessions.lines import ZEROS, Progress, chained, follows, link
 from handrail.sessions.opening import nameable
-from handrail.sessions.places import Given, located
+from handrail.sessions.passphrases import Passphrase, Secret, hidden
+from handrail.sessions.places import Given, Where, located
 from handrail.sessions.reader import Reading
-from handrail.sessions.records import Footer, Header, Writable
-from handrail.sessions.tally import Tally
+from handrail.sessions.records import VERSION, AnyRecord, Footer, Header, Unknown, Writable
+from handrail.sessions.tails import batch_of
+from handrail.sessions.tally import Tally, lines_by_kind
+from handrail.sessions.vaults import Vault
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,28 +35,62 @@ if TYPE_CHECKING:
 _BROKEN = "it does not follow the line before it"
 
 
-def export(source: Given, path: str | os.PathLike[str], *, progress: Progress | None = None) -> Path:
+def export(
+    source: Given,
+    path: str | os.PathLike[str],
+    *,
+    progress: Progress | None = None,
+    passphrase: Secret = None,
+    compression: Compression | None = None,
+) -> Path:
     """Writes a sealed copy of the session `source` to the new file `path`, which is there whole or not at all.
 
-    A file that is sealed already is copied as it is; what is torn at the end is left out. Raises `OSError`,
-    `NotASession` or `UnsupportedVersion` where the source cannot be read, `DamagedSession` where a line is no record or
-    does not follow the one before it, `SessionExists` for a target that is there, or `JournalFailed` where it cannot be
-    written.
+    A file that is sealed already is copied as it is; what is torn at the end is left out. With a passphrase an
+    encrypted session is copied as it stands, and a plain one is encrypted, under the same id. `compression` is `gzip`
+    or `zstd`, and without it told by a path that ends in `.gz` or `.zst`.
+
+    Raises `OSError`, `NotASession`, `UnsupportedVersion`, `OutdatedSession` or `EncryptionError` where the source
+    cannot be read or copied, `DamagedSession` where a line is no record or does not follow the one before it,
+    `SessionExists` for a target that is there, `LineTooLong`, or `JournalFailed` where it cannot be written.
     """
     from pathlib import Path
 
-    reading, target = Reading(located(source), progress), Path(path)
+    passphrase = hidden(passphrase)
+    target = Path(path)
+    reading, encrypts = opened(located(source), progress, passphrase)
+    if reading.version != VERSION:
+        raise OutdatedSession(reading.path, reading.version, VERSION)
+    lines = rewritten(reading, passphrase, sealed=True) if encrypts else _copied(reading)
+    write_new(target, lines, compression_for(target, compression))
+    return target
+
+
+def opened(source: Where, progress: Progress | None, passphrase: Passphrase | None) -> tuple[Reading, bool]:
+    """A session to be copied, and whether the copy has to be encrypted: a passphrase for a plain session says so."""
+    try:
+        return Reading(source, progress, passphrase), False
+    except PassphraseNotNeeded:
+        return Reading(source, progress), True
+
+
+def write_new(target: Path, lines: Iterable[bytes], compression: Compression | None) -> None:
+    """Writes these lines to a new file, which is there whole or not at all. Raises `SessionExists`, `LineTooLong` or
+    `JournalFailed`, and what the lines raise."""
     try:
         nameable(target)
     except OSError as error:
         raise JournalFailed(target, None, error) from error
     if target.exists():
         raise SessionExists(target)
-    part = Path(f"{os.fspath(path)}.part")
+    part = target.with_name(f"{target.name}.part")
     try:
         with part.open("wb") as copy:
             os.chmod(part, 0o600)
-            _copy(reading, copy)
+            with compressing(copy, compression) as stream:
+                for number, line in enumerate(lines, 1):
+                    if compression is not None and len(line) > LONGEST_LINE:
+                        raise LineTooLong(target, number, len(line), LONGEST_LINE)
+                    stream.write(line + b"\n")
             copy.flush()
             os.fsync(copy.fileno())
         part.rename(target)
@@ -50,31 +98,70 @@ def export(source: Given, path: str | os.PathLike[str], *, progress: Progress | 
         raise JournalFailed(target, None, error) from error
     finally:
         part.unlink(missing_ok=True)
-    return target
 
 
-def _copy(reading: Reading, copy: BinaryIO) -> None:
+def _copied(reading: Reading) -> Iterator[bytes]:
     tally = Tally()
+    for _, line, record in _linked(reading):
+        tally.take(record)
+        yield line
+    if not reading.sealed:
+        yield _footer(tally, reading.head, reading.vault)
+
+
+def rewritten(reading: Reading, passphrase: Passphrase | None, *, sealed: bool) -> Iterator[bytes]:
+    """The lines of a session in today's version, with a fresh chain, encrypted where there is a passphrase, and with a
+    footer where it is to be `sealed`. Raises `DamagedSession`, `HeaderTooLong` or `UnfitCipher`."""
+    plain = msgspec.structs.replace(reading.header, prev="", batch=0, cipher=None)
+    header, vault = ready_header(reading.path, plain, passphrase)
+    tally, head = Tally(), ZEROS
+    for number, _, record in _linked(reading):
+        if _is(record, Footer):
+            continue
+        line = chained(head, _batch(record), _body(reading, number, header if number == 1 else record, vault))
+        head = link(line)
+        tally.take(record)
+        yield line
+    if sealed:
+        yield _footer(tally, head, vault)
+
+
+def _body(reading: Reading, number: int, record: Writable, vault: Vault | None) -> bytes:
+    try:
+        body = encode(unchained(record))
+    except ValueError as error:
+        raise DamagedSession(reading.path, number, str(error)) from None
+    return body if vault is None or number == 1 else encode(vault.record(number, body))
+
+
+def _batch(record: AnyRecord) -> int:
+    return batch_of(record.line) if isinstance(record, Unknown) else record.batch
+
+
+def _is(record: AnyRecord, kind: type[Footer] | type[Header]) -> bool:
+    return isinstance(record.record if isinstance(record, Unknown) else record, kind)
+
+
+def _footer(tally: Tally, head: str, vault: Vault | None) -> bytes:
+    number = sum(tally.counts.values()) + 1
+    footer = Footer(counts=lines_by_kind(tally.counts, encrypted=vault is not None), head=head)
+    return chained(head, 0, encode(footer if vault is None else vault.footer(number, footer)))
+
+
+def _linked(reading: Reading) -> Iterator[tuple[int, bytes, AnyRecord]]:
     head = ZEROS
     for number, _, line, record in reading.lines():
         if not follows(line, head, getattr(record, "prev", None)):
             raise DamagedSession(reading.path, number, _BROKEN)
         head = link(line)
-        tally.take(record)
-        copy.write(line + b"\n")
-    if not reading.sealed:
-        copy.write(chained(head, 0, encode(Footer(counts=tally.counts, head=head))) + b"\n")
+        yield number, line, record
 
 
 def to_go_on_from(reading: Reading) -> Iterator[Writable]:
     """A session's records without what only its own file can have. Raises `DamagedSession` where a line is no record
     or does not follow the one before it."""
-    head = ZEROS
-    for number, _, line, record in reading.lines():
-        if not follows(line, head, getattr(record, "prev", None)):
-            raise DamagedSession(reading.path, number, _BROKEN)
-        head = link(line)
-        if not isinstance(record, Header | Footer):
+    for number, _, record in _linked(reading):
+        if not (_is(record, Header) or _is(record, Footer)):
             try:
                 yield unchained(record)
             except ValueError as error:

@@ -12,7 +12,10 @@ from handrail.filters.sources import Clock, IdSource
 from handrail.sessions.codec import decode, encode, mended
 from handrail.sessions.errors import DamagedSession, HeaderTooLong, NotASession, UnsupportedVersion
 from handrail.sessions.lines import ZEROS, chained
+from handrail.sessions.passphrases import Passphrase
 from handrail.sessions.records import FORMAT, VERSION, Header, Unknown
+from handrail.sessions.vaults import Vault
+from handrail.sessions.versions import migrated, readable_versions
 
 if TYPE_CHECKING:
     from handrail.sessions.places import Where
@@ -29,8 +32,9 @@ class _Claim(msgspec.Struct):
     version: int = 0
 
 
-def read_header(path: Where, file: BinaryIO) -> Header:
-    """The header in the first line. Raises `NotASession`, `UnsupportedVersion` or `DamagedSession`."""
+def read_header(path: Where, file: BinaryIO) -> tuple[Header, int]:
+    """The header in the first line, and the version that it was written in, from which it may have been migrated.
+    Raises `NotASession`, `UnsupportedVersion` or `DamagedSession`."""
     file.seek(0)
     line = file.readline(LONGEST).rstrip(b"\n")
     try:
@@ -39,19 +43,28 @@ def read_header(path: Where, file: BinaryIO) -> Header:
         raise NotASession(path, _beginning(line)) from None
     if (claim.kind, claim.format) != ("header", FORMAT):
         raise NotASession(path, _beginning(line))
-    if claim.version != VERSION:
-        raise UnsupportedVersion(path, claim.version, (VERSION,))
-    header = decode(line)
+    if claim.version not in readable_versions():
+        raise UnsupportedVersion(path, claim.version, readable_versions())
+    try:
+        header = decode(migrated(line, claim.version))
+    except ValueError as error:
+        raise DamagedSession(path, 1, str(error)) from None
     if isinstance(header, Unknown) and header.record is not None:
         header = header.record
     if not isinstance(header, Header):
         raise DamagedSession(path, 1, "the header lacks fields, or holds values of another type")
-    return header
+    return header, claim.version
 
 
-def new_header(path: Where, continues: str | None, clock: Clock | None, ids: IdSource | None) -> Header:
-    """The header of a new session; `continues` is the head hash of the sealed session that it goes on from. Raises
-    `HeaderTooLong`."""
+def new_header(
+    path: Where,
+    continues: str | None,
+    clock: Clock | None,
+    ids: IdSource | None,
+    passphrase: Passphrase | None,
+) -> tuple[Header, Vault | None]:
+    """The header of a new session, and with a passphrase its vault; `continues` is the head hash of the sealed session
+    that it goes on from. Raises `HeaderTooLong` or `UnfitCipher`."""
     header = Header(
         format=FORMAT,
         version=VERSION,
@@ -61,10 +74,18 @@ def new_header(path: Where, continues: str | None, clock: Clock | None, ids: IdS
         writer=WRITER,
         continues=continues,
     )
+    return ready_header(path, header, passphrase)
+
+
+def ready_header(path: Where, header: Header, passphrase: Passphrase | None) -> tuple[Header, Vault | None]:
+    """A header as it is written, and with a passphrase its vault. Raises `HeaderTooLong` or `UnfitCipher`."""
+    vault = None
+    if passphrase is not None:
+        vault, header = Vault.create(path, header, passphrase)
     length = len(chained(ZEROS, 0, encode(header))) + 1
     if length > LONGEST:
         raise HeaderTooLong(path, length, LONGEST)
-    return header
+    return header, vault
 
 
 def refuse_endless(path: Where, file: BinaryIO) -> None:

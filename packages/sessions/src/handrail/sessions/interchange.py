@@ -17,6 +17,7 @@ from handrail.filters.repairs import breaches
 from handrail.filters.sources import Clock, IdSource
 from handrail.sessions.errors import FormatError, JournalFailed, SessionExists
 from handrail.sessions.opening import nameable
+from handrail.sessions.passphrases import Passphrase, Secret, hidden
 from handrail.sessions.paths import is_top, top_path
 from handrail.sessions.places import Given
 from handrail.sessions.reader import read
@@ -117,22 +118,25 @@ def import_file(
     format: str | None = None,
     clock: Clock | None = None,
     ids: IdSource | None = None,
+    passphrase: Secret = None,
 ) -> list[Path]:
     """Writes the transcript of a foreign file as the session file `target`; several as a folder of session files.
 
     Where `target` is a folder, a file in it is called `NAME.session.jsonl`, or `NAME-1.session.jsonl` and so on, after
-    the foreign file. `agent` is the name of whoever answers in it. Returns the paths written. Raises `FormatError`,
+    the foreign file. `agent` is the name of whoever answers in it; a passphrase encrypts what is written. Returns the
+    paths written. Raises `FormatError`,
     `SessionExists` or `JournalFailed`; nothing is written where the file cannot be read whole.
     """
     from pathlib import Path
 
+    passphrase = hidden(passphrase)
     known, transcripts = parse_file(path, format=format)
     targets = _targets(Path(path), Path(target), len(transcripts))
     for each in targets:
         if each.exists():
             raise SessionExists(each)
     for transcript, each in zip(transcripts, targets, strict=True):
-        _write(each, records_of(transcript, agent, known.name), clock, ids)
+        _write(each, records_of(transcript, agent, known.name), clock, ids, passphrase)
     return targets
 
 
@@ -146,7 +150,13 @@ def _targets(path: Path, target: Path, count: int) -> list[Path]:
     return [target / f"{path.stem}-{number:0{len(str(count))}}.session.jsonl" for number in range(1, count + 1)]
 
 
-def _write(target: Path, records: Iterable[AnyRecord], clock: Clock | None, ids: IdSource | None) -> None:
+def _write(
+    target: Path,
+    records: Iterable[AnyRecord],
+    clock: Clock | None,
+    ids: IdSource | None,
+    passphrase: Passphrase | None,
+) -> None:
     from pathlib import Path
 
     part = Path(f"{os.fspath(target)}.part")
@@ -156,7 +166,7 @@ def _write(target: Path, records: Iterable[AnyRecord], clock: Clock | None, ids:
         raise JournalFailed(target, None, error) from error
     part.unlink(missing_ok=True)
     try:
-        with Journal.create(part, fsync="never", clock=clock, ids=ids) as journal:
+        with Journal.create(part, fsync="never", clock=clock, ids=ids, passphrase=passphrase) as journal:
             append_all(journal, records)
             journal.sync()
         part.rename(target)
@@ -191,15 +201,16 @@ def records_of(transcript: Transcript, agent: str, source: str) -> Iterator[AnyR
         yield MessageRecord(path=path, message=message)
 
 
-def export_to(path: Given, format: str, *, agent: str | None = None) -> Exported:
+def export_to(path: Given, format: str, *, agent: str | None = None, passphrase: Secret = None) -> Exported:
     """A session in a foreign format: one agent's view (its name or path), or without a name all that was said at
     the level of the session, once.
 
     Raises `FormatError` for an unknown format, `UnknownView`, or what reading a session raises.
     """
+    passphrase = hidden(passphrase)
     known = format_named(format)
     views, about, left_out = Views(), None, 0
-    for record in read(path).records():
+    for record in read(path, passphrase=passphrase).records():
         if isinstance(record, SessionRecord):
             about = record
         elif agent is not None:

@@ -13,7 +13,7 @@ from typing import BinaryIO, overload
 
 from handrail.filters.messages import Message
 from handrail.sessions.codec import decode
-from handrail.sessions.records import MessageRecord, ToolResultRecord, Unknown
+from handrail.sessions.records import AnyRecord, MessageRecord, ToolResultRecord, Unknown
 
 _RECENT = 1024
 _RUN = 1 << 15
@@ -23,10 +23,11 @@ _HASHES = (1 << 64) - 1 - _PLACES
 
 
 class Store:
-    """Where messages are read from: an open session file, and the last messages that were seen."""
+    """Where messages are read from: an open session file, what decodes its lines, and the last messages seen."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, decode: Callable[[bytes], AnyRecord] = decode) -> None:
         self._file = file
+        self._decode = decode
         self._kept: list[Message] = []
         self._young: dict[int, Message] = {}
         self._old: dict[int, Message] = {}
@@ -62,7 +63,7 @@ class Store:
 
     def _read(self, offset: int) -> Message:
         self._file.seek(offset)
-        record = decode(self._file.readline().rstrip(b"\n"))
+        record = self._decode(self._file.readline().rstrip(b"\n"))
         if isinstance(record, Unknown):
             record = record.record or record
         if not isinstance(record, MessageRecord | ToolResultRecord):

@@ -87,6 +87,19 @@ class Record(
     batch: int = 0
 
 
+class Cipher(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a session is encrypted: `name` the cipher, `kdf` what makes its key of a passphrase, with this salt and cost.
+    `check` is the header itself without this field, encrypted as line 1."""
+
+    name: str
+    kdf: str
+    salt: bytes
+    n: int
+    r: int
+    p: int
+    check: bytes
+
+
 class Header(Record, frozen=True, kw_only=True, tag="header"):
     """The first line: the format, its version, and whether that version is still a draft."""
 
@@ -98,6 +111,15 @@ class Header(Record, frozen=True, kw_only=True, tag="header"):
     writer: str = ""
     continues: str | None = None
     """The head hash of the sealed export that this session goes on from."""
+    cipher: Cipher | None = None
+
+
+class EncryptedRecord(Record, frozen=True, kw_only=True, tag="encrypted"):
+    """Any record but header and footer, as an encrypted session holds it: `number` is that of its line, and `data` its
+    nonce (12 bytes), its JSON without `prev` and `batch`, encrypted, and the tag (16 bytes)."""
+
+    number: int
+    data: bytes
 
 
 class SessionRecord(Record, frozen=True, kw_only=True, tag="session"):
@@ -295,10 +317,12 @@ class BudgetRecord(Record, frozen=True, kw_only=True, tag="budget"):
 
 
 class Footer(Record, frozen=True, kw_only=True, tag="footer"):
-    """The last line of a sealed copy: how many records of each kind, and the hash of the line before."""
+    """The last line of a sealed copy: how many records of each kind, and the hash of the line before. Of an encrypted
+    session, whose lines tell no kinds, `check` is the footer itself without this field, encrypted as its line."""
 
     counts: dict[str, int]
     head: str
+    check: bytes | None = None
 
 
 @final
@@ -328,7 +352,9 @@ Known: TypeAlias = (
     | BudgetRecord
     | Footer
 )
-AnyRecord: TypeAlias = Known | Unknown
-"""What reading gives."""
+AnyRecord: TypeAlias = Known | EncryptedRecord | Unknown
+"""What reading gives; an encrypted record only to who reads without the passphrase."""
+Envelope: TypeAlias = Header | EncryptedRecord | Footer
+"""What an encrypted session is made of, as it stands in the file."""
 Writable: TypeAlias = Record | Unknown
 """What writing takes."""

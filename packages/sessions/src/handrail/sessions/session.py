@@ -14,10 +14,12 @@ from handrail.filters.histories import History
 from handrail.filters.messages import Message
 from handrail.filters.sources import Clock, IdSource
 from handrail.filters.views import View
+from handrail.sessions.compressions import Compression
 from handrail.sessions.errors import DamagedSession, JournalFailed, SessionChanged, SessionConflict, SessionExists
-from handrail.sessions.exports import export, to_go_on_from
+from handrail.sessions.exports import export, opened, to_go_on_from
 from handrail.sessions.lines import ZEROS
 from handrail.sessions.opening import nameable
+from handrail.sessions.passphrases import Secret, hidden
 from handrail.sessions.paths import is_top, name_of
 from handrail.sessions.places import Given, is_begun, located
 from handrail.sessions.reader import Reading, read
@@ -64,7 +66,8 @@ class Session:
     """A session, in a file or at a place. It is read when something of it is asked for, and made and locked when
     something is written.
 
-    `fsync` is `always`, `turn` or `never` (see `Journal`), `lock_timeout` the seconds to wait for another writer.
+    `fsync` is `always`, `turn` or `never` (see `Journal`), `lock_timeout` the seconds to wait for another writer. With
+    a `passphrase` the session is encrypted, or opened where it is there; its key is made once.
     `append` writes records and leaves `views` alone: who appends keeps them, as the agent loop does, or calls
     `reload`. Where the disk refuses a record, nothing more is written (`JournalFailed` again, as it would follow a gap)
     until `reload` or `close`, or until another run begins; what is asked for then is what the file holds.
@@ -78,10 +81,13 @@ class Session:
         lock_timeout: float = 0.0,
         clock: Clock | None = None,
         ids: IdSource | None = None,
+        passphrase: Secret = None,
     ) -> None:
+        passphrase = hidden(passphrase)
         self.path = located(path)
+        self._passphrase = passphrase
         self._open: Callable[[], Journal] = lambda: Journal.open(
-            self.path, fsync=fsync, lock_timeout=lock_timeout, clock=clock, ids=ids
+            self.path, fsync=fsync, lock_timeout=lock_timeout, clock=clock, ids=ids, passphrase=self._passphrase
         )
         self._journal: Journal | None = None
         self._loaded: _Loaded | None = None
@@ -96,30 +102,35 @@ class Session:
         lock_timeout: float = 0.0,
         clock: Clock | None = None,
         ids: IdSource | None = None,
+        passphrase: Secret = None,
     ) -> Self:
-        """The session at this path, read at once. Raises `NotASession`, `UnsupportedVersion` or `DamagedSession`."""
-        session = cls(path, fsync=fsync, lock_timeout=lock_timeout, clock=clock, ids=ids)
+        """The session at this path, read at once. Raises `NotASession`, `UnsupportedVersion`, `EncryptionError` or
+        `DamagedSession`."""
+        passphrase = hidden(passphrase)
+        session = cls(path, fsync=fsync, lock_timeout=lock_timeout, clock=clock, ids=ids, passphrase=passphrase)
         session.reload()
         return session
 
     @classmethod
-    def continue_from(cls, sealed: Given, path: str | os.PathLike[str]) -> Self:
-        """A session at a new path that goes on from a sealed copy: its records, and its head hash as `continues`.
+    def continue_from(cls, sealed: Given, path: str | os.PathLike[str], *, passphrase: Secret = None) -> Self:
+        """A session at a new path that goes on from a sealed copy: its records, and its head hash as `continues`. With
+        a passphrase the new one is encrypted, whether the copy is or not.
 
-        Raises `OSError`, `NotASession`, `UnsupportedVersion` or `DamagedSession` where the sealed copy cannot be read
-        or is not whole, `SessionExists` where there is a file at the path, `JournalFailed` where none can be made. What
-        was begun does not stay.
+        Raises `OSError`, `NotASession`, `UnsupportedVersion`, `EncryptionError` or `DamagedSession` where the sealed
+        copy cannot be read or is not whole, `SessionExists` where there is a file at the path, `JournalFailed` where
+        none can be made. What was begun does not stay.
         """
         from pathlib import Path
 
-        reading = read(sealed)
+        passphrase = hidden(passphrase)
+        reading, _ = opened(located(sealed), None, passphrase)
         target, part = Path(path), Path(f"{os.fspath(path)}.part")
         if target.exists():
             raise SessionExists(target)
         try:
             nameable(target)
             part.unlink(missing_ok=True)
-            with Journal.create(part, continues=reading.head, fsync="never") as journal:
+            with Journal.create(part, continues=reading.head, fsync="never", passphrase=passphrase) as journal:
                 append_all(journal, to_go_on_from(reading))
                 journal.sync()
             part.rename(target)
@@ -128,7 +139,7 @@ class Session:
         finally:
             with suppress(OSError, ValueError):
                 part.unlink(missing_ok=True)
-        return cls(target)
+        return cls(target, passphrase=passphrase)
 
     def reload(self) -> None:
         """Read the file again."""
@@ -136,7 +147,10 @@ class Session:
         self._loaded = self._load()
 
     def _load(self) -> _Loaded:
-        return _Loaded(read(self.path) if is_begun(self.path) else None)
+        return _Loaded(self._read() if is_begun(self.path) else None)
+
+    def _read(self) -> Reading:
+        return read(self.path, passphrase=self._passphrase)
 
     @property
     def _state(self) -> _Loaded:
@@ -221,7 +235,7 @@ class Session:
         """Every message that was said, once, in the order it came in. It is read from the file each time."""
         if not self.path.exists():
             return ()
-        said = (record for record in read(self.path).records() if isinstance(record, MessageRecord | ToolResultRecord))
+        said = (record for record in self._read().records() if isinstance(record, MessageRecord | ToolResultRecord))
         return tuple([record.message for record in said])
 
     def history(self, agent: str | None = None) -> History:
@@ -268,9 +282,10 @@ class Session:
         if self._journal is not None:
             self._journal.before_effect()
 
-    def export(self, path: str | os.PathLike[str]) -> Path:
-        """A sealed copy at a new path: the same lines, and a footer. The session itself goes on."""
-        return export(self.path, path)
+    def export(self, path: str | os.PathLike[str], *, compression: Compression | None = None) -> Path:
+        """A sealed copy at a new path: the same lines, and a footer. The session itself goes on. A path that ends in
+        `.gz` or `.zst`, or a `compression`, gives a compressed one."""
+        return export(self.path, path, passphrase=self._passphrase, compression=compression)
 
     def close(self) -> None:
         """Syncs and lets go of the file; the session can still be read, and be written to again."""

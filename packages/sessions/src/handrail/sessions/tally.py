@@ -1,6 +1,6 @@
 """What is counted of a session: one definition for its footer, its check and its statistics."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Self, get_args
 
 import msgspec
@@ -8,6 +8,7 @@ import msgspec
 from handrail.filters import Message
 from handrail.sessions.paths import is_top
 from handrail.sessions.records import (
+    EncryptedRecord,
     HandoffRecord,
     Known,
     MessageRecord,
@@ -28,8 +29,17 @@ def kind_of(record: Writable) -> str:
 
 
 _KINDS: dict[type, str] = {Unknown: ""} | {cls: str(cls.__struct_config__.tag) for cls in get_args(Known)}
+_KINDS[EncryptedRecord] = "encrypted"
 KINDS = frozenset(_KINDS.values()) - {""}
 """The kinds of records that are known here."""
+
+
+def lines_by_kind(counts: Mapping[str, int], *, encrypted: bool) -> dict[str, int]:
+    """The records of these kinds, header included, as the lines of their file name them."""
+    others = sum(counts.values()) - 1
+    if not encrypted:
+        return dict(counts)
+    return {"header": 1, "encrypted": others} if others else {"header": 1}
 
 
 class Tally:

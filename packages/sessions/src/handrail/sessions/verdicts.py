@@ -12,7 +12,7 @@ from handrail.sessions.tally import KINDS
 if TYPE_CHECKING:
     from handrail.sessions.places import Where
 
-State: TypeAlias = Literal["intact", "torn", "damaged", "tampered", "drifted", "not runnable"]
+State: TypeAlias = Literal["intact", "torn", "damaged", "tampered", "drifted", "not runnable", "not decrypted"]
 
 
 class Drift(msgspec.Struct, frozen=True):
@@ -54,16 +54,20 @@ class NotRunnable(msgspec.Struct, frozen=True):
         return f"handoff {self.handoff} ({self.source} -> {self.target}), line {self.line}: {self.missing}"
 
 
+_LOCKED = "its lines are intact; what is in them was not checked, as no passphrase was given"
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """What the check of a session found.
 
-    `state` is the worst of it: `damaged` (`line` is no record), `tampered` (`line` was changed, or lines around it
-    are missing), `drifted` (see `drifts`), `not runnable` (see `not_runnable`), `torn` (a crash left a torn end; the
-    rest is whole), or `intact`. `sealed` says whether the file has its footer, `handoffs` how many boundaries were
-    checked, `run_again` how many of their filters ran again, `edited` how many seeds a hook had changed, `counts` the
-    records by kind (up to a broken line), those of kinds that are not known here (`unknown`) too.
-    `head` is the hash of the last line, and empty where the chain of lines is broken: kept elsewhere, it tells later
-    whether the file still ends where it ended.
+    `state` is the worst of it: `damaged` (`line` is no record), `tampered` (`line` was changed, or lines around it are
+    missing), `drifted` (see `drifts`), `not runnable` (see `not_runnable`), `not decrypted` (its lines are intact, and
+    what is in them was not looked at for want of the passphrase), `torn` (a crash left a torn end; the rest is whole),
+    or `intact`. `sealed` says whether the file has its footer, `handoffs` how many boundaries were checked, `run_again`
+    how many of their filters ran again, `edited` how many seeds a hook had changed, `counts` the records by kind (up to
+    a broken line), those of kinds that are not known here (`unknown`) too. `encrypted` says that the file is encrypted,
+    `decrypted` that its records were looked into. `head` is the hash of the last line, and empty where the chain of
+    lines is broken: kept elsewhere, it tells later whether the file still ends where it ended.
     """
 
     path: Where
@@ -79,6 +83,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     torn: TornTail | None = None
     drifts: tuple[Drift, ...] = ()
     not_runnable: tuple[NotRunnable, ...] = ()
+    encrypted: bool = False
+    decrypted: bool = False
 
     @property
     def ok(self) -> bool:
@@ -103,8 +109,11 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         seal = "sealed" if self.sealed else "not sealed"
+        if self.encrypted:
+            seal += ", encrypted" if self.decrypted else ", encrypted (nothing was decrypted)"
         where = f" at line {self.line}" if self.line is not None else ""
         why = self.problem or (str(self.torn) if self.state == "torn" else "")
+        why = why or (_LOCKED if self.state == "not decrypted" else "")
         lines = [f"{self.state}{where}, {seal}" + (f": {why}" if why else "")]
         end = [f"torn at its end: {self.torn}"] if self.torn is not None and self.state != "torn" else []
         kinds = ", ".join([f"{kind} {count}" for kind, count in self.unknown.items()])

@@ -15,20 +15,26 @@ from types import TracebackType
 from typing import BinaryIO, Literal, Self, TypeAlias
 
 from handrail.filters.sources import Clock, IdSource
-from handrail.sessions.codec import decode_sound, encode, encode_known, unchained
+from handrail.sessions.codec import Forged, decode_sound, encode, encode_known, unchained
+from handrail.sessions.compressions import compression_of
 from handrail.sessions.errors import (
+    CompressedSession,
     DamagedSession,
     JournalClosed,
     JournalFailed,
+    OutdatedSession,
     SealedSession,
     SessionExists,
+    TamperedRecord,
 )
 from handrail.sessions.headers import new_header, read_header, refuse_endless, refuse_foreign
 from handrail.sessions.lines import ZEROS, each_line, link
 from handrail.sessions.opening import FLAGS, lock, nameable, refuse_irregular, sync_folder
+from handrail.sessions.passphrases import Passphrase, Secret, hidden
 from handrail.sessions.places import Given, Place, Where, located
-from handrail.sessions.records import Footer, Header, Unknown, Writable
+from handrail.sessions.records import VERSION, EncryptedRecord, Footer, Header, Unknown, Writable
 from handrail.sessions.tails import Tail, TornTail, find_tail
+from handrail.sessions.vaults import Sealer, Vault, unlocked
 
 Fsync: TypeAlias = Literal["always", "turn", "never"]
 _BATCH = 512
@@ -54,6 +60,7 @@ class Journal:
         self.end = 0
         self.writing: tuple[str, int] | None = None
         self.unsynced = False
+        self._sealer: Sealer | None = None
 
     @classmethod
     def open(
@@ -64,18 +71,21 @@ class Journal:
         lock_timeout: float = 0.0,
         clock: Clock | None = None,
         ids: IdSource | None = None,
+        passphrase: Secret = None,
     ) -> Journal:
         """The journal at this path, made where there is none; a torn tail is cut and reported in `recovered`.
 
         `lock_timeout` is how many seconds to wait for another writer; `clock` and `ids` give time and id to a file
-        that is made. Raises `SessionConflict`, `SealedSession`, `NotASession`, `UnsupportedVersion`, `DamagedSession`,
-        `HeaderTooLong` or `JournalFailed`.
+        that is made, `passphrase` opens an encrypted one or encrypts one that is made. Raises `SessionConflict`,
+        `SealedSession`, `CompressedSession`, `NotASession`, `UnsupportedVersion`, `OutdatedSession`, `EncryptionError`,
+        `DamagedSession`, `HeaderTooLong` or `JournalFailed`.
         """
+        passphrase = hidden(passphrase)
         journal = cls._locked(located(path), fsync, lock_timeout)
         try:
-            journal._take_up()
+            journal._take_up(passphrase)
             if not journal.end:
-                journal._begin(new_header(journal.path, None, clock, ids))
+                journal._begin(*new_header(journal.path, None, clock, ids, passphrase))
         except BaseException:
             journal.close()
             raise
@@ -90,16 +100,20 @@ class Journal:
         fsync: Fsync = "turn",
         clock: Clock | None = None,
         ids: IdSource | None = None,
+        passphrase: Secret = None,
     ) -> Journal:
-        """A new journal; `continues` is the head hash of the sealed session that it goes on from.
+        """A new journal, encrypted where there is a passphrase; `continues` is the head hash of the sealed session that
+        it goes on from.
 
-        Raises `SessionExists` where there is a file, `HeaderTooLong`, or `JournalFailed` where it cannot be made.
+        Raises `SessionExists` where there is a file, `HeaderTooLong`, `EncryptionError` for a passphrase that is none,
+        or `JournalFailed` where it cannot be made.
         """
+        passphrase = hidden(passphrase)
         where = located(path)
-        header = new_header(where, continues, clock, ids)
+        header, vault = new_header(where, continues, clock, ids, passphrase)
         journal = cls._locked(where, fsync, 0.0, new=True)
         try:
-            journal._begin(header)
+            journal._begin(header, vault)
         except BaseException:
             journal.close()
             raise
@@ -124,15 +138,18 @@ class Journal:
             raise
         return cls(path, file, fsync)
 
-    def _take_up(self) -> None:
+    def _take_up(self, passphrase: Passphrase | None) -> None:
+        vault = None
         with self.read_back() as file:
+            if (compression := compression_of(file)) is not None:
+                raise CompressedSession(self.path, compression)
             refuse_endless(self.path, file)
             tail = find_tail(file)
             if tail.end:
-                read_header(self.path, file)
+                vault = self._unlock(*read_header(self.path, file), passphrase)
             elif tail.torn is not None:
                 refuse_foreign(self.path, file)
-        last = self._last(tail) if tail.last else None
+        last = self._last(tail, vault) if tail.last else None
         if isinstance(last, Footer):
             raise SealedSession(self.path, link(tail.last))
         self.recovered = tail.torn
@@ -143,17 +160,28 @@ class Journal:
         if not tail.terminated:
             self.write(b"\n", link(tail.last))
         self.head = self.opened_at = link(tail.last) if tail.last else ZEROS
+        if vault is not None:
+            self._sealer = Sealer(vault, self.head, last.number + 1 if isinstance(last, EncryptedRecord) else 2)
 
-    def _last(self, tail: Tail) -> Writable:
+    def _unlock(self, header: Header, version: int, passphrase: Passphrase | None) -> Vault | None:
+        if version != VERSION:
+            raise OutdatedSession(self.path, version, VERSION)
+        return unlocked(self.path, header, version, passphrase, decode_sound)
+
+    def _last(self, tail: Tail, vault: Vault | None) -> Writable:
         try:
-            return decode_sound(tail.last)
+            return decode_sound(tail.last) if vault is None else vault.envelope(tail.last)
         except ValueError as error:
             with self.read_back() as file:
                 number = sum(1 for _ in each_line(file, tail.end))
+            if isinstance(error, Forged):
+                raise TamperedRecord(self.path, number, str(error)) from None
             raise DamagedSession(self.path, number, f"{error}; it has its newline, so no crash left it") from None
 
-    def _begin(self, header: Header) -> None:
+    def _begin(self, header: Header, vault: Vault | None) -> None:
         self.append(header)
+        if vault is not None:
+            self._sealer = Sealer(vault, self.head, 2)
         if self.fsync != "never":
             self.sync()
             self.sync_name()
@@ -168,6 +196,8 @@ class Journal:
             self._refuse_gap()
             self.settle()
         if records:
+            if self._sealer is not None:
+                records = self._sealer.sealed(self.head, records)
             head, lines, batch = self.head, [], len(records) - 1
             for record in records:
                 if type(record) is Unknown or record.prev or record.batch:

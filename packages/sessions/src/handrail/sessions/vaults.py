@@ -1,0 +1,206 @@
+"""The encryption of a session: AES-256-GCM, one record at a time.
+
+An encrypted record names its own number, which with the format, its version and the file's id is the associated data:
+no line can be moved, left out in the middle, or put in from another file. `prev` and `batch` stay clear, so that the
+chain and the end of a file are checked without the key. The two clear records, header and footer, carry a `check`:
+themselves, encrypted in the place where they stand.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from handrail.sessions.codec import Forged, decode_envelope, encode, unchained
+from handrail.sessions.errors import (
+    PassphraseMissing,
+    PassphraseNotNeeded,
+    TamperedRecord,
+    UnfitCipher,
+    WrongPassphrase,
+)
+from handrail.sessions.lines import chained
+from handrail.sessions.passphrases import Cost, Passphrase, new_salt
+from handrail.sessions.records import (
+    FORMAT,
+    VERSION,
+    AnyRecord,
+    Cipher,
+    EncryptedRecord,
+    Envelope,
+    Footer,
+    Header,
+    Unknown,
+    Writable,
+)
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    from handrail.sessions.places import Where
+
+CIPHER = "aes-256-gcm"
+KDF = "scrypt"
+_NONCE = 12
+
+Decode: TypeAlias = Callable[[bytes], AnyRecord]
+"""What makes a record of a line; raises `ValueError` where it is none."""
+
+
+class Vault:
+    """The key of one session file, and what it encrypts and decrypts: made by `create` or `unlocked`."""
+
+    def __init__(self, id: str, version: int, key: AESGCM) -> None:
+        self._key = key
+        self._before = b"%s %d\n" % (FORMAT.encode(), version)
+        self._after = b"\n" + id.encode()
+
+    @classmethod
+    def create(cls, path: Where, header: Header, passphrase: Passphrase) -> tuple[Vault, Header]:
+        """The vault for a new file, and its header with what opens it. Raises `UnfitCipher`."""
+        salt, cost = new_salt(), passphrase.cost
+        vault = cls(header.id, VERSION, passphrase.key(path, salt, cost))
+        check = vault.seal(1, _header_text(header))
+        cipher = Cipher(name=CIPHER, kdf=KDF, salt=salt, n=cost.n, r=cost.r, p=cost.p, check=check)
+        return vault, msgspec.structs.replace(header, cipher=cipher)
+
+    def seal(self, number: int, text: bytes) -> bytes:
+        """The text as what stands in line `number`: nonce, ciphertext and tag."""
+        nonce = os.urandom(_NONCE)
+        return nonce + self._key.encrypt(nonce, text, b"%b%d%b" % (self._before, number, self._after))
+
+    def open(self, number: int, data: bytes) -> bytes:
+        """The text that was sealed. Raises `Forged`."""
+        from cryptography.exceptions import InvalidTag
+
+        try:
+            return self._key.decrypt(data[:_NONCE], data[_NONCE:], b"%b%d%b" % (self._before, number, self._after))
+        except (InvalidTag, ValueError):
+            pass
+        raise Forged("it does not decrypt: it was changed after it was written, or comes from elsewhere")
+
+    def record(self, number: int, text: bytes) -> EncryptedRecord:
+        """A record's JSON as an encrypted record that is to stand in line `number`."""
+        return EncryptedRecord(number=number, data=self.seal(number, text))
+
+    def footer(self, number: int, footer: Footer) -> Footer:
+        """The footer with its check."""
+        return msgspec.structs.replace(footer, check=self.seal(number, _footer_text(footer)))
+
+    def proves(self, number: int, footer: Footer) -> bool:
+        """Whether the footer was written by who has the passphrase."""
+        try:
+            return footer.check is not None and self.open(number, footer.check) == _footer_text(footer)
+        except Forged:
+            return False
+
+    def decode(self, line: bytes, read: Decode, place: int = 0) -> AnyRecord:
+        """The record of a line, which stands in `place` where that is known. Raises `ValueError`, of which `Forged`."""
+        sealed = decode_envelope(line)
+        if type(sealed) is EncryptedRecord:
+            if place and sealed.number != place:
+                raise Forged(_elsewhere(sealed.number, place))
+            return read(chained(sealed.prev, sealed.batch, self.open(sealed.number, sealed.data)))
+        if type(sealed) is Footer and place and not self.proves(place, sealed):
+            raise Forged("the footer was not written with the passphrase of this session")
+        return read(line)
+
+    def envelope(self, line: bytes) -> Envelope:
+        """A line as it stands, after seeing that what is encrypted in it decrypts. Raises `ValueError`, of which
+        `Forged`."""
+        sealed = decode_envelope(line)
+        if isinstance(sealed, EncryptedRecord):
+            self.open(sealed.number, sealed.data)
+        return sealed
+
+    def in_order(self, read: Decode) -> Decode:
+        """What decodes the lines of the file one after the other, from the first."""
+        place = 0
+
+        def decode_next(line: bytes) -> AnyRecord:
+            nonlocal place
+            place += 1
+            return self.decode(line, read, place)
+
+        return decode_next
+
+
+class Sealer:
+    """Encrypts what a journal writes, and keeps count of it: a batch that did not arrive leaves no gap in the numbers.
+
+    `sealed` is called at every batch, with the journal's head at that moment: where that is still the old one, nothing
+    of the batch before was written.
+    """
+
+    def __init__(self, vault: Vault, head: str, number: int) -> None:
+        self._vault = vault
+        self._head = head
+        self._next = number
+        self._made = 0
+
+    def sealed(self, head: str, records: Sequence[Writable]) -> tuple[Writable, ...]:
+        """The records of the batch that comes after `head`, encrypted."""
+        if head != self._head:
+            self._head, self._next = head, self._next + self._made
+        self._made = len(records)
+        seal = self._vault.record
+        return tuple([seal(number, encode(unchained(each))) for number, each in enumerate(records, self._next)])
+
+
+def locked_in_order() -> Decode:
+    """What decodes the lines of an encrypted session without its key, from the first: only their places are checked."""
+    place = 0
+
+    def decode_next(line: bytes) -> AnyRecord:
+        nonlocal place
+        place += 1
+        sealed = decode_envelope(line)
+        if type(sealed) is EncryptedRecord and sealed.number != place:
+            raise Forged(_elsewhere(sealed.number, place))
+        return sealed
+
+    return decode_next
+
+
+def unlocked(path: Where, header: Header, version: int, passphrase: Passphrase | None, read: Decode) -> Vault | None:
+    """The vault of a file with this header, and None for a plain one; `read` makes a record of the header's own text.
+
+    Raises `PassphraseMissing`, `PassphraseNotNeeded`, `UnfitCipher` for an encryption that is not known or costs too
+    much, `WrongPassphrase`, or `TamperedRecord` for a header that was changed.
+    """
+    cipher = header.cipher
+    if cipher is None or passphrase is None:
+        if cipher is not None:
+            raise PassphraseMissing(path)
+        if passphrase is not None:
+            raise PassphraseNotNeeded(path)
+        return None
+    if (cipher.name, cipher.kdf) != (CIPHER, KDF):
+        raise UnfitCipher(path, f"it is {cipher.name} with a key by {cipher.kdf}; known: {CIPHER} by {KDF}")
+    vault = Vault(header.id, version, passphrase.key(path, cipher.salt, Cost(cipher.n, cipher.r, cipher.p)))
+    try:
+        text = vault.open(1, cipher.check)
+    except Forged:
+        raise WrongPassphrase(path) from None
+    if _known(read(text)) != msgspec.structs.replace(header, prev="", batch=0, cipher=None):
+        raise TamperedRecord(path, 1, "the header was changed after it was written")
+    return vault
+
+
+def _elsewhere(number: int, place: int) -> str:
+    return f"it is record {number}, and stands where record {place} has to be"
+
+
+def _known(record: AnyRecord) -> AnyRecord:
+    return (record.record or record) if type(record) is Unknown else record
+
+
+def _header_text(header: Header) -> bytes:
+    return encode(msgspec.structs.replace(header, prev="", batch=0, cipher=None))
+
+
+def _footer_text(footer: Footer) -> bytes:
+    return encode(Footer(counts=footer.counts, head=footer.head))

@@ -1,0 +1,85 @@
+"""The page about the format, the schema and the records say the same of every line."""
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import jsonschema
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from handrail.filters import Message, Note, Part
+from handrail.sessions import Cipher, Footer, Header, Spent, Usage, session_schema
+from handrail.sessions.codec import decode, encode, unchained
+from handrail.sessions.lines import ZEROS, chained
+from handrail.sessions.records import AnyRecord, EncryptedRecord, Known
+from laws.pages import Page
+from laws.test_sessions_records import records, text
+
+ROOT = Path(__file__).parent.parent.parent
+page = Page(ROOT / "docs" / "format.md")
+schema = session_schema()
+line_schema = jsonschema.Draft202012Validator(schema)
+BESIDE = frozenset({"prev", "batch", "kind"})
+numbers = st.integers(0, 2**53 - 1)
+ciphers = st.builds(Cipher, name=text, kdf=text, salt=st.binary(), n=numbers, r=numbers, p=numbers, check=st.binary())
+ends: st.SearchStrategy[AnyRecord] = st.one_of(
+    st.builds(
+        Header,
+        format=st.just("handrail-session"),
+        version=st.just(1),
+        id=text,
+        created_at=numbers,
+        draft=st.booleans(),
+        writer=text,
+        continues=st.none() | text,
+        cipher=st.none() | ciphers,
+    ),
+    st.builds(Footer, counts=st.dictionaries(text, numbers), head=text, check=st.none() | st.binary()),
+    st.builds(EncryptedRecord, number=numbers, data=st.binary()),
+)
+
+
+def kinds() -> dict[str, Any]:
+    records = [Header, EncryptedRecord, *[cls for cls in get_args(Known) if cls is not Header]]
+    return {str(cls.__struct_config__.tag): cls for cls in records}
+
+
+def test_the_schema_is_a_schema_and_every_kind_has_its_table_and_its_place_there() -> None:
+    jsonschema.Draft202012Validator.check_schema(schema)
+    listed = [each["$ref"].rpartition("/")[2] for each in schema["oneOf"]]
+    assert listed == [*[cls.__name__ for cls in kinds().values()], "UnknownKind"]
+    assert kinds().keys() <= page.tables.keys()
+
+
+@pytest.mark.parametrize(
+    ("heading", "cls"),
+    [
+        *kinds().items(),
+        ("messages", Message),
+        *[(cls.__name__.lower(), cls) for cls in (*get_args(Part), Note, Usage, Spent, Cipher)],
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_table_the_schema_and_the_struct_have_the_same_fields_and_require_the_same(heading: str, cls: type) -> None:
+    table, described = page.tables[heading], schema["$defs"][cls.__name__]
+    fields = [each for each in msgspec.structs.fields(cls) if each.encode_name not in BESIDE]
+    assert list(table) == [each.encode_name for each in fields]
+    assert set(described["properties"]) - BESIDE == set(table)
+    required = {each.encode_name for each in fields if each.required}
+    assert {name for name, field in table.items() if field.required} == required
+    assert set(described.get("required", ())) - BESIDE == required
+
+
+@settings(max_examples=300)
+@given(records | ends)
+def test_a_line_of_any_kind_is_as_the_schema_and_the_page_say_and_reads_as_it_was_written(record: AnyRecord) -> None:
+    line = chained(ZEROS, 0, encode(record))
+    value = json.loads(line)
+    assert [error.message for error in line_schema.iter_errors(value)] == []
+    if value["kind"] in kinds():
+        assert list(page.misfits(value["kind"], value, BESIDE)) == []
+    if value["kind"] != "encrypted":  # which only a reader of encrypted sessions takes for a record
+        assert encode(unchained(decode(line))) == encode(record)
