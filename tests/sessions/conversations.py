@@ -23,6 +23,7 @@ from handrail.filters import (
 )
 from handrail.filters.messages import Messages
 from handrail.sessions import (
+    Cost,
     HandoffRecord,
     Journal,
     MessageRecord,
@@ -33,6 +34,14 @@ from handrail.sessions import (
     Unknown,
 )
 from handrail.sessions.codec import decode, encode, unchained
+
+WORDS = "a-parcel-that-nobody-may-know-of"
+CHEAP = Cost(n=1 << 10, p=1)
+
+
+def secret(words: str = WORDS) -> Passphrase:
+    """A passphrase whose key is quickly made, and of whose text nothing may be shown."""
+    return Passphrase(words, cost=CHEAP)
 
 
 def rechained(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> Path:

@@ -8,7 +8,6 @@ import pytest
 
 from handrail.filters import last_n, user
 from handrail.sessions import (
-    Cost,
     DamagedSession,
     EmptyPassphrase,
     Journal,
@@ -30,14 +29,7 @@ from handrail.sessions import (
 from handrail.sessions.lines import ZEROS, link
 from handrail.sessions.records import EncryptedRecord
 from handrail.sessions.vaults import Sealer, Vault
-from sessions.conversations import Conversation
-
-WORDS = "a-parcel-that-nobody-may-know-of"
-CHEAP = Cost(n=1 << 10, p=1)
-
-
-def secret(words: str = WORDS) -> Passphrase:
-    return Passphrase(words, cost=CHEAP)
+from sessions.conversations import CHEAP, WORDS, Conversation, secret
 
 
 def said(text: str) -> MessageRecord:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias, cast
@@ -89,6 +90,7 @@ class Expanded(Place):
         except BaseException:
             self._bytes.close()
             raise
+        weakref.finalize(self, self._bytes.close)
 
     def __str__(self) -> str:
         return str(self._path)
@@ -100,7 +102,7 @@ class Expanded(Place):
     def open_to_read(self, buffering: int = -1) -> BinaryIO:
         """The bytes from their beginning, each time with a position of its own."""
         size = io.DEFAULT_BUFFER_SIZE if buffering < 2 else buffering
-        return cast(BinaryIO, io.BufferedReader(_Window(self._bytes), size))
+        return cast(BinaryIO, io.BufferedReader(_Window(self, self._bytes), size))
 
     def lock(self, fsync: Fsync, timeout: float, *, new: bool) -> Journal:
         """Nothing can be appended to what is compressed."""
@@ -123,9 +125,10 @@ def expanded(path: Where) -> Where:
 
 
 class _Window(io.RawIOBase):
-    """One file, read from a position of its own."""
+    """One file, read from a position of its own; it keeps the `owner` of the file."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, owner: Expanded, file: BinaryIO) -> None:
+        self._owner = owner
         self._file = file
         self._size = os.fstat(file.fileno()).st_size
         self._at = 0
