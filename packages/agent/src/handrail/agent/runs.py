@@ -25,7 +25,7 @@ from handrail.agent.scopes import Emit, Scope, UnheldIds
 from handrail.agent.stating import begin_with, check_reachable, kept_channels
 from handrail.filters import Clock, HandrailError, History, IdSource, Message
 from handrail.filters.messages import Messages
-from handrail.sessions import BudgetRecord, Session, Usage, read
+from handrail.sessions import BudgetRecord, Session, Usage
 from handrail.sessions.paths import top_path
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _budget_of(session: Session | None, limits: Limits) -> Budget:
     if limits.max_cost is not None and spent.cost is None:
         from handrail.agent.prices import price_of_records
 
-        cost, whole = price_of_records(read(session.path).records()) if session.path.exists() else (Decimal(), True)
+        cost, whole = price_of_records(session.records())
         spent = msgspec.structs.replace(spent, cost=cost if whole or limits.on_unpriced == "ignore" else None)
     return Budget.resumed(limits, spent)
 

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from handrail.cli.errors import UnfitInput
+from handrail.cli.keys import Keys
 from handrail.cli.sources import on_disk
 from handrail.filters import Policy, Violation
 from handrail.sessions import Boundary, DamagedSession, NotASession, Reading, SessionError, read
@@ -16,6 +17,7 @@ from handrail.sessions.crossings import counted
 from handrail.sessions.lines import Progress
 
 State: TypeAlias = Literal["clean", "crossed", "damaged", "unreadable"]
+_SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -93,7 +95,7 @@ def _files(folder: str) -> Iterator[Path]:
 
     for inner, folders, names in os.walk(folder, onerror=fail):
         folders.sort()
-        yield from [Path(inner, name) for name in sorted(names) if name.endswith(".jsonl")]
+        yield from [Path(inner, name) for name in sorted(names) if name.endswith(_SUFFIXES)]
 
 
 def _foreign(path: Path) -> bool:
@@ -107,13 +109,13 @@ def _foreign(path: Path) -> bool:
     return False
 
 
-def audit(place: Place, policy: Policy, progress: Progress | None = None) -> Audit:
+def audit(place: Place, policy: Policy, keys: Keys, progress: Progress | None = None) -> Audit:
     """Everything that crossed in a session, held against the policy. What is wrong with the file itself is told in
     `problem`; what was found before that stands."""
     found = Audit(place.name)
     counts: dict[str, int] = {}
     try:
-        for boundary in counted(Reading(place.path, progress), counts):
+        for boundary in counted(Reading(place.path, progress, keys.of(place.path, mixed=True)), counts):
             found.boundaries += 1
             found.breaches += _breaches(place.name, policy, boundary)
     except DamagedSession as error:

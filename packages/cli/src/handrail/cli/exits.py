@@ -19,6 +19,8 @@ _FULL = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO})
 _ADVICE = {
     "DamagedSession": "`handrail verify` says what of it holds",
     "NothingToHandOver": "keep a user message, as last_n(10, keep_user=True) does",
+    "CompressedSession": "on the command line: handrail run … --continue-from COPY --session NEW",
+    "PassphraseMissing": "on the command line: --passphrase-file FILE, or HANDRAIL_PASSPHRASE",
     "SealedSession": "on the command line: handrail run … --continue-from COPY --session NEW",
     "JournalFailed": "make room there, or choose another place",
 }
@@ -29,8 +31,12 @@ def exit_code(error: BaseException) -> int:
     from handrail.filters import InvalidDescriptor, InvalidExpression, InvalidFilter, PolicyInvalid
     from handrail.filters.errors import CounterMissing
     from handrail.sessions import (
+        CompressedSession,
+        EncryptionError,
         FormatError,
+        LineTooLong,
         NotASession,
+        OutdatedSession,
         SealedSession,
         SessionExists,
         UnknownView,
@@ -45,6 +51,8 @@ def exit_code(error: BaseException) -> int:
         case CommandError() | InvalidExpression() | InvalidFilter() | InvalidDescriptor() | PolicyInvalid() | OSError():
             return MISUSED
         case CounterMissing() | FormatError() | NotASession():
+            return MISUSED
+        case EncryptionError() | CompressedSession() | OutdatedSession() | LineTooLong():
             return MISUSED
         case SealedSession() | SessionExists() | UnknownView() | UnsupportedVersion():
             return MISUSED

@@ -20,7 +20,7 @@ from handrail.filters import (
 )
 from handrail.filters.messages import Messages
 from handrail.filters.reports import Change, StepReport, compare
-from handrail.sessions import Boundary, crossings
+from handrail.sessions import Boundary, Passphrase, crossings
 from handrail.sessions.crossings import NOT_RUN
 from handrail.sessions.records import asked_by
 
@@ -54,6 +54,7 @@ def replayed(
     *,
     explain: bool,
     counter: str | None = None,
+    passphrase: Passphrase | None = None,
 ) -> Iterator[Replayed]:
     """Every handoff and sub-agent's call from `source` to `target` (anyone where None).
 
@@ -63,7 +64,7 @@ def replayed(
         raise UnfitInput(f"{name}: is no Handrail session, so it has no handoffs; leave --from and --to out")
     others: dict[str, None] = {}
     found = False
-    for boundary in crossings(path):
+    for boundary in crossings(path, passphrase=passphrase):
         if boundary.kind == "return" or boundary.edge is None:
             continue
         if source in (None, boundary.source) and target in (None, boundary.target):

@@ -6,7 +6,7 @@ import msgspec
 
 from handrail.cli.errors import NoSuchTranscript, UnfitInput
 from handrail.filters import History
-from handrail.sessions import NotASession, Session, parse_file, read
+from handrail.sessions import NotASession, Passphrase, PassphraseMissing, Session, parse_file, read
 from handrail.sessions.interchange import identified
 
 
@@ -23,10 +23,14 @@ def is_session(path: Path) -> bool:
         read(path)
     except NotASession:
         return False
+    except PassphraseMissing:
+        pass  # it is one, and what is in it is for who has the passphrase
     return True
 
 
-def find_messages(path: Path, name: str, agent: str | None, pick: int | None) -> Found:
+def find_messages(
+    path: Path, name: str, agent: str | None, pick: int | None, passphrase: Passphrase | None = None
+) -> Found:
     """The messages of a session's view, or of a foreign transcript; `pick` counts transcripts from 1.
 
     Raises `UnknownView`, `NoSuchTranscript`, `UnfitInput` for a choice the file has no use for, or `FormatError`.
@@ -34,7 +38,7 @@ def find_messages(path: Path, name: str, agent: str | None, pick: int | None) ->
     if is_session(path):
         if pick is not None:
             raise UnfitInput(f"{name}: is one session, so there is nothing to --pick; --agent chooses a view")
-        session = Session(path)
+        session = Session(path, passphrase=passphrase)
         chosen = agent or session.active_agent or next(iter(session.views), None)
         return Found(session.history(agent), f"the view of {chosen}")
     if agent is not None:

@@ -60,6 +60,7 @@ from handrail.sessions.schemas import session_schema
 from handrail.sessions.session import Session
 from handrail.sessions.tails import TornTail
 from handrail.sessions.tally import Tally
+from handrail.sessions.upgrades import Migrated, migrate
 from handrail.sessions.verdicts import Drift, NotRunnable, Verdict
 from handrail.sessions.views import Views
 from handrail.sessions.writer import Journal
@@ -88,6 +89,7 @@ __all__ = [
     "JournalFailed",
     "LineTooLong",
     "MessageRecord",
+    "Migrated",
     "ModelCallRecord",
     "NotASession",
     "NotRunnable",
@@ -128,6 +130,7 @@ __all__ = [
     "export",
     "export_to",
     "import_file",
+    "migrate",
     "parse_file",
     "read",
     "session_schema",

@@ -25,6 +25,7 @@ from handrail.sessions.places import Given, is_begun, located
 from handrail.sessions.reader import Reading, read
 from handrail.sessions.records import (
     AgentRecord,
+    AnyRecord,
     BudgetRecord,
     HandoffRecord,
     MessageRecord,
@@ -233,10 +234,12 @@ class Session:
     @property
     def log(self) -> tuple[Message, ...]:
         """Every message that was said, once, in the order it came in. It is read from the file each time."""
-        if not self.path.exists():
-            return ()
-        said = (record for record in self._read().records() if isinstance(record, MessageRecord | ToolResultRecord))
+        said = (record for record in self.records() if isinstance(record, MessageRecord | ToolResultRecord))
         return tuple([record.message for record in said])
+
+    def records(self) -> Iterator[AnyRecord]:
+        """Every record, in order, none where nothing was written yet. They are read from the file each time."""
+        return self._read().records() if self.path.exists() else iter(())
 
     def history(self, agent: str | None = None) -> History:
         """What one agent (its name, or its agent path) sees; without a name the active agent, or the only one.

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from handrail.cli.commands import audit, demo, diff, export, filter, graph, imports, run, stats, verify
+from handrail.cli.commands import audit, demo, diff, export, filter, graph, imports, migrate, run, stats, verify
 from handrail.cli.screens import say
 
 _ABOUT = "Run several agents together, and know exactly what crosses between them."
@@ -21,6 +21,7 @@ def app() -> Any:
     made.command("import")(imports.command)
     made.command("export")(export.command)
     made.command("verify")(verify.command)
+    made.command("migrate")(migrate.command)
     made.command("diff")(diff.command)
     made.command("stats")(stats.command)
     made.command("audit")(audit.command)

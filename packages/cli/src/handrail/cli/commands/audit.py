@@ -7,6 +7,7 @@ import typer
 
 from handrail.cli.audits import Audit, audit, sessions_in
 from handrail.cli.exits import FAILED, MISUSED, OK
+from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.modules import Modules, import_modules
 from handrail.cli.screens import aside, bar_of, say, say_json, say_table, shortened
 
@@ -23,6 +24,7 @@ def command(
         typer.Argument(metavar="DIR|FILE...", help="Session files, or folders of *.jsonl; - is standard input."),
     ],
     policy: Annotated[str, typer.Option("--policy", metavar="FILE", help="The policy, a TOML file.")],
+    passphrase_file: PassphraseFile = None,
     modules: Modules = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a session.")] = False,
 ) -> None:
@@ -30,12 +32,12 @@ def command(
     from handrail.filters import Policy
 
     import_modules(modules)
-    held = Policy.load(policy)
+    held, keys = Policy.load(policy), Keys(passphrase_file)
     rows: list[Breach] = []
     total = _Total()
     with sessions_in(places) as found, bar_of("auditing", found.size) as progress:
         for session in found.sessions:
-            audited = audit(session, held, _from(progress, total.size))
+            audited = audit(session, held, keys, _from(progress, total.size))
             total.take(audited, session.size)
             if as_json:
                 say_json(_described(audited))

@@ -6,6 +6,7 @@ import typer
 
 from handrail.cli.errors import UnfitInput
 from handrail.cli.exits import FAILED, OK
+from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.modules import Modules, import_modules
 from handrail.cli.reporting import full_report, shown
 from handrail.cli.screens import aside, say, say_json, shortened
@@ -51,6 +52,7 @@ def command(
         str, typer.Option(metavar="TEXT", help="The handoff's reason, which crosses where no user message is left.")
     ] = "",
     full: Annotated[bool, typer.Option("--full", help="Show system prompts whole.")] = False,
+    passphrase_file: PassphraseFile = None,
     modules: Modules = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the messages (and the report) as JSON.")] = False,
 ) -> None:
@@ -62,17 +64,18 @@ def command(
     from handrail.filters.tokens import best_counter
 
     import_modules(modules)
+    keys = Keys(passphrase_file)
     counter = (counter or best_counter()) if explain else None
     if source is not None or target is not None:
         if agent is not None or pick is not None or reason:
             raise UnfitInput("--from and --to take what was recorded; leave --agent, --pick and --reason out")
-        _recorded(file, filter, source, target, counter, explain=explain, full=full, as_json=as_json)
+        _recorded(file, filter, source, target, counter, keys, explain=explain, full=full, as_json=as_json)
     chosen = parse("default_handoff_filter" if filter is None else filter)
     notes = (Note("reason", reason),) if reason else ()
     crossing: Messages = ()
     failure: NothingToHandOver | None = None
     with on_disk(file) as path:
-        found = find_messages(path, file, agent, pick)
+        found = find_messages(path, file, agent, pick, keys.of(path))
         history = edge_history(found.messages, kind="handoff").messages
         try:
             crossing = seal(chosen).hand_over(history, notes)
@@ -100,6 +103,7 @@ def _recorded(
     source: str | None,
     target: str | None,
     counter: str | None,
+    keys: Keys,
     *,
     explain: bool,
     full: bool,
@@ -113,7 +117,9 @@ def _recorded(
     chosen = parse(filter) if filter is not None else None
     failed = False
     with on_disk(file) as path:
-        for found in replayed(path, file, source, target, chosen, explain=explain, counter=counter):
+        for found in replayed(
+            path, file, source, target, chosen, explain=explain, counter=counter, passphrase=keys.of(path)
+        ):
             failed = failed or bool(found.problem)
             if as_json:
                 say_json(

@@ -1,18 +1,21 @@
 """`handrail run`: any agent of any module, on one input."""
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from handrail.cli.errors import UnfitInput
+from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.modules import Modules, import_modules
 from handrail.cli.screens import aside, say_json
 from handrail.cli.sources import place_for
 
 if TYPE_CHECKING:
     from handrail.agent import Agent, RunResult
+    from handrail.sessions import Session
 
 
 def command(
@@ -26,6 +29,7 @@ def command(
         Literal["active", "self"],
         typer.Option(help="`active` goes on with the agent that a session was handed to, `self` with this one."),
     ] = "active",
+    passphrase_file: PassphraseFile = None,
     modules: Modules = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON once the run has ended.")] = False,
 ) -> None:
@@ -33,40 +37,43 @@ def command(
     import asyncio
 
     from handrail.cli.finding import find_agent
+    from handrail.sessions import Session
 
     text = sys.stdin.read() if input == "-" else input
     if not text.strip():
         raise UnfitInput("there is nothing to say to the agent; pass a text, or - to read one from standard input")
     import_modules(modules)
     found = find_agent(agent)
+    keys = Keys(passphrase_file)
     if session is not None:
         place_for(session)
     if continue_from is not None:
-        _continue(continue_from, session)
-    with asyncio.Runner() as runner:
-        result = runner.run(_run(found, text, session, start, quiet=as_json))
+        _continue(continue_from, session, keys)
+    kept = Session(session, passphrase=keys.of_session(session)) if session is not None else None
+    with asyncio.Runner() as runner, kept or nullcontext():
+        result = runner.run(_run(found, text, kept, start, quiet=as_json))
     if as_json:
         say_json(_described(result, session))
     elif session is not None:
         aside(f"The session is in {session}")
 
 
-def _continue(sealed: Path, session: Path | None) -> None:
+def _continue(sealed: Path, session: Path | None, keys: Keys) -> None:
     from handrail.sessions import Session
 
     if session is None:
         raise UnfitInput("--continue-from begins a new file; say with --session which")
-    Session.continue_from(sealed, session).close()
+    Session.continue_from(sealed, session, passphrase=keys.new).close()
 
 
 async def _run(
-    agent: "Agent", text: str, session: Path | None, start: Literal["active", "self"], *, quiet: bool
+    agent: "Agent", text: str, session: "Session | None", start: Literal["active", "self"], *, quiet: bool
 ) -> "RunResult":
     from handrail.cli.telling import RunTeller
 
     teller = RunTeller()
     try:
-        async with agent.stream(text, session=str(session) if session else None, start=start) as run:
+        async with agent.stream(text, session=session, start=start) as run:
             async for event in run:
                 if not quiet:
                     teller.tell(event)

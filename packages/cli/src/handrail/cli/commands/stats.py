@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.reporting import counted
 from handrail.cli.screens import progress_bar, say, say_json
 from handrail.cli.sources import on_disk
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
 
 def command(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A session file; - is standard input.")],
+    passphrase_file: PassphraseFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Count what a session holds: messages, model calls, tokens, tools and handoffs."""
     from handrail.sessions import Tally, read
 
     with on_disk(file) as path, progress_bar(f"reading {file}", path) as progress:
-        reading = read(path, progress=progress)
+        reading = read(path, progress=progress, passphrase=Keys(passphrase_file).of(path))
         tally = Tally.of(reading.records())
     described = _described(file, reading, tally)
     if as_json:
@@ -35,8 +37,9 @@ def _described(file: str, reading: "Reading", tally: "Tally") -> dict[str, Any]:
     header = reading.header
     return {
         "file": file,
-        "format": f"{header.format} {header.version}{' (draft)' if header.draft else ''}",
+        "format": f"{header.format} {reading.version}{' (draft)' if header.draft else ''}",
         "sealed": reading.sealed,
+        "encrypted": reading.encrypted,
         "torn": str(reading.torn) if reading.torn is not None else None,
         "bytes": reading.end,
         "messages": tally.messages,
@@ -50,7 +53,8 @@ def _described(file: str, reading: "Reading", tally: "Tally") -> dict[str, Any]:
 
 
 def _lines(described: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{described['file']}: {described['format']}, {'sealed' if described['sealed'] else 'not sealed'}"
+    encrypted = ", encrypted" if described["encrypted"] else ""
+    yield f"{described['file']}: {described['format']}, {'sealed' if described['sealed'] else 'not sealed'}{encrypted}"
     if described["torn"]:
         yield f"  torn       {described['torn']}"
     usage = described["usage"]

@@ -6,6 +6,7 @@ import typer
 
 from handrail.cli.errors import UnfitInput
 from handrail.cli.exits import FAILED, OK
+from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.modules import Modules, import_modules
 from handrail.cli.reporting import counted
 from handrail.cli.screens import progress_bar, say, say_json
@@ -26,6 +27,7 @@ def command(
     integrity_only: Annotated[
         bool, typer.Option("--integrity-only", help="Check the chain of lines, and do not run the filters again.")
     ] = False,
+    passphrase_file: PassphraseFile = None,
     modules: Modules = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a file.")] = False,
 ) -> None:
@@ -35,10 +37,11 @@ def command(
     if head and len(files) > 1:
         raise UnfitInput(f"--head is the head of one file, and here are {len(files)}")
     import_modules(modules)
+    keys = Keys(passphrase_file)
     sound = True
     for name in files:
         with on_disk(name) as path, progress_bar(f"verifying {name}", path) as progress:
-            verdict = verify(path, progress=progress, integrity_only=integrity_only)
+            verdict = verify(path, progress=progress, integrity_only=integrity_only, passphrase=keys.of(path))
         unmet = _unmet(verdict, head.lower(), require_sealed)
         sound = sound and verdict.ok and not unmet
         if as_json:
@@ -74,6 +77,8 @@ def _described(name: str, verdict: "Verdict", unmet: list[str]) -> dict[str, Any
         "ok": verdict.ok and not unmet,
         "state": verdict.state,
         "sealed": verdict.sealed,
+        "encrypted": verdict.encrypted,
+        "decrypted": verdict.decrypted,
         "head": verdict.head,
         "line": verdict.line,
         "problem": verdict.problem,
