@@ -31,6 +31,10 @@ HEAVY = {
     "orjson",
     "tenacity",
     "rfc8785",
+    "cryptography",
+    "backports.zstd",
+    "compression.zstd",
+    "gzip",
 }
 
 

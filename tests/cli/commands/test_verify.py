@@ -8,6 +8,7 @@ import pytest
 from cli.conftest import Run, one_line
 from handrail.agent import Agent, ScriptedModel, handoff
 from handrail.filters import call
+from sessions.conversations import rechained
 
 OWN = """
 from handrail.agent import Agent, ScriptedModel, handoff
@@ -64,6 +65,18 @@ def test_a_torn_end_is_told_and_is_no_failure(handrail: Run, desk_session: Path)
     assert outcome.returncode == 0
     assert f"{desk_session}: torn, not sealed" in outcome.stdout
     assert desk_session.read_bytes() == whole[:-30]
+
+
+def test_a_boundary_whose_records_give_something_else_now_has_drifted_and_ends_with_one(
+    handrail_here: Run, desk_session: Path
+) -> None:
+    changed = rechained(
+        desk_session, lambda lines: [line.replace(b"charged twice on", b"charged once on", 1) for line in lines]
+    )
+    outcome = handrail_here("verify", changed)
+    assert outcome.returncode == 1
+    assert f"{changed}: drifted, not sealed" in outcome.stdout
+    assert "handoff 1 (triage -> billing), step" in outcome.stdout
 
 
 def test_a_filter_that_is_only_code_cannot_run_here_and_ends_with_one(handrail: Run, tmp_path: Path) -> None:
