@@ -22,15 +22,14 @@ from handrail.sessions.records import (
     HandoffRecord,
     MessageRecord,
     ModelCallRecord,
-    Spent,
     StateRecord,
     SubagentRecord,
     ToolCallRecord,
     ToolResultRecord,
     TurnRecord,
-    Usage,
     ViewRecord,
 )
+from handrail.sessions.usages import Spent, Usage
 from laws.strategies import messages, texts
 from sessions.conversations import Conversation
 

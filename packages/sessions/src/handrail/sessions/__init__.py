@@ -31,28 +31,25 @@ from handrail.sessions.errors import (
 from handrail.sessions.exports import export
 from handrail.sessions.formats.openai_chat import to_openai_chat
 from handrail.sessions.interchange import Exported, Transcript, export_to, import_file, parse_file
-from handrail.sessions.passphrases import Cost, Passphrase
+from handrail.sessions.passphrases import Cipher, Cost, Passphrase
 from handrail.sessions.places import Place
 from handrail.sessions.reader import Reading, read
 from handrail.sessions.records import (
     AgentRecord,
     AuditRecord,
     BudgetRecord,
-    Cipher,
     Footer,
     HandoffRecord,
     Header,
     MessageRecord,
     ModelCallRecord,
     SessionRecord,
-    Spent,
     StateRecord,
     SubagentRecord,
     ToolCallRecord,
     ToolResultRecord,
     TurnRecord,
     Unknown,
-    Usage,
     ViewRecord,
 )
 from handrail.sessions.replay import verify
@@ -61,6 +58,7 @@ from handrail.sessions.session import Session
 from handrail.sessions.tails import TornTail
 from handrail.sessions.tally import Tally
 from handrail.sessions.upgrades import Migrated, migrate
+from handrail.sessions.usages import Spent, Usage
 from handrail.sessions.verdicts import Drift, NotRunnable, Verdict
 from handrail.sessions.views import Views
 from handrail.sessions.writer import Journal

@@ -46,6 +46,19 @@ class Cost(msgspec.Struct, frozen=True):
         return ""
 
 
+class Cipher(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a session is encrypted: `name` the cipher, `kdf` what makes its key of a passphrase, with this salt and cost.
+    `check` is the header itself without this field, encrypted as line 1."""
+
+    name: str
+    kdf: str
+    salt: bytes
+    n: int
+    r: int
+    p: int
+    check: bytes
+
+
 class Passphrase:
     """A passphrase that never shows itself, and the `cost` of the keys that new files are encrypted with.
 

@@ -31,15 +31,14 @@ from handrail.sessions.records import (
     MessageRecord,
     ModelCallRecord,
     SessionRecord,
-    Spent,
     StateRecord,
     ToolCallRecord,
     ToolResultRecord,
     TurnRecord,
-    Usage,
     Writable,
 )
 from handrail.sessions.tails import TornTail
+from handrail.sessions.usages import Spent, Usage
 from handrail.sessions.views import Views, history_of
 from handrail.sessions.writer import Fsync, Journal, append_all
 

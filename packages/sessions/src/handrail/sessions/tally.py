@@ -18,9 +18,9 @@ from handrail.sessions.records import (
     ToolResultRecord,
     TurnRecord,
     Unknown,
-    Usage,
     Writable,
 )
+from handrail.sessions.usages import Usage
 
 
 def kind_of(record: Writable) -> str:

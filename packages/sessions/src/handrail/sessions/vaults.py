@@ -23,12 +23,11 @@ from handrail.sessions.errors import (
     WrongPassphrase,
 )
 from handrail.sessions.lines import chained
-from handrail.sessions.passphrases import Cost, Passphrase, new_salt
+from handrail.sessions.passphrases import Cipher, Cost, Passphrase, new_salt
 from handrail.sessions.records import (
     FORMAT,
     VERSION,
     AnyRecord,
-    Cipher,
     EncryptedRecord,
     Envelope,
     Footer,

@@ -15,26 +15,17 @@ from types import TracebackType
 from typing import BinaryIO, Literal, Self, TypeAlias
 
 from handrail.filters.sources import Clock, IdSource
-from handrail.sessions.codec import Forged, decode_sound, encode, encode_known, unchained
-from handrail.sessions.compressions import compression_of
-from handrail.sessions.errors import (
-    CompressedSession,
-    DamagedSession,
-    JournalClosed,
-    JournalFailed,
-    OutdatedSession,
-    SealedSession,
-    SessionExists,
-    TamperedRecord,
-)
-from handrail.sessions.headers import new_header, read_header, refuse_endless, refuse_foreign
-from handrail.sessions.lines import ZEROS, each_line, link
+from handrail.sessions.codec import encode, encode_known, unchained
+from handrail.sessions.errors import JournalClosed, JournalFailed, SessionExists
+from handrail.sessions.headers import new_header
+from handrail.sessions.lines import ZEROS, link
 from handrail.sessions.opening import FLAGS, lock, nameable, refuse_irregular, sync_folder
 from handrail.sessions.passphrases import Passphrase, Secret, hidden
 from handrail.sessions.places import Given, Place, Where, located
-from handrail.sessions.records import VERSION, EncryptedRecord, Footer, Header, Unknown, Writable
-from handrail.sessions.tails import Tail, TornTail, find_tail
-from handrail.sessions.vaults import Sealer, Vault, unlocked
+from handrail.sessions.records import Header, Unknown, Writable
+from handrail.sessions.resuming import resumed
+from handrail.sessions.tails import TornTail
+from handrail.sessions.vaults import Sealer, Vault
 
 Fsync: TypeAlias = Literal["always", "turn", "never"]
 _BATCH = 512
@@ -139,19 +130,8 @@ class Journal:
         return cls(path, file, fsync)
 
     def _take_up(self, passphrase: Passphrase | None) -> None:
-        vault = None
         with self.read_back() as file:
-            if (compression := compression_of(file)) is not None:
-                raise CompressedSession(self.path, compression)
-            refuse_endless(self.path, file)
-            tail = find_tail(file)
-            if tail.end:
-                vault = self._unlock(*read_header(self.path, file), passphrase)
-            elif tail.torn is not None:
-                refuse_foreign(self.path, file)
-        last = self._last(tail, vault) if tail.last else None
-        if isinstance(last, Footer):
-            raise SealedSession(self.path, link(tail.last))
+            tail, vault, number = resumed(self.path, file, passphrase)
         self.recovered = tail.torn
         if tail.torn is not None:
             self.unsynced = True
@@ -161,22 +141,7 @@ class Journal:
             self.write(b"\n", link(tail.last))
         self.head = self.opened_at = link(tail.last) if tail.last else ZEROS
         if vault is not None:
-            self._sealer = Sealer(vault, self.head, last.number + 1 if isinstance(last, EncryptedRecord) else 2)
-
-    def _unlock(self, header: Header, version: int, passphrase: Passphrase | None) -> Vault | None:
-        if version != VERSION:
-            raise OutdatedSession(self.path, version, VERSION)
-        return unlocked(self.path, header, version, passphrase, decode_sound)
-
-    def _last(self, tail: Tail, vault: Vault | None) -> Writable:
-        try:
-            return decode_sound(tail.last) if vault is None else vault.envelope(tail.last)
-        except ValueError as error:
-            with self.read_back() as file:
-                number = sum(1 for _ in each_line(file, tail.end))
-            if isinstance(error, Forged):
-                raise TamperedRecord(self.path, number, str(error)) from None
-            raise DamagedSession(self.path, number, f"{error}; it has its newline, so no crash left it") from None
+            self._sealer = Sealer(vault, self.head, number)
 
     def _begin(self, header: Header, vault: Vault | None) -> None:
         self.append(header)
