@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import jsonschema
 import msgspec
+import msgspec.inspect as inspect
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,8 @@ from handrail.sessions.codec import encode, unchained
 from handrail.sessions.lines import ZEROS, chained
 from handrail.sessions.records import AnyRecord, EncryptedRecord, Known
 from laws.pages import Page
-from laws.test_sessions_records import records, text
+from laws.strategies import messages
+from laws.test_sessions_records import text, unknown, values
 from sessions.conversations import secret
 
 ROOT = Path(__file__).parent.parent.parent
@@ -25,23 +27,48 @@ page = Page(ROOT / "docs" / "format.md")
 schema = session_schema()
 line_schema = jsonschema.Draft202012Validator(schema)
 BESIDE = frozenset({"prev", "batch", "kind"})
-numbers = st.integers(0, 2**53 - 1)
-ciphers = st.builds(Cipher, name=text, kdf=text, salt=st.binary(), n=numbers, r=numbers, p=numbers, check=st.binary())
-ends: st.SearchStrategy[AnyRecord] = st.one_of(
-    st.builds(
-        Header,
-        format=st.just("handrail-session"),
-        version=st.just(1),
-        id=text,
-        created_at=numbers,
-        draft=st.booleans(),
-        writer=text,
-        continues=st.none() | text,
-        cipher=st.none() | ciphers,
-    ),
-    st.builds(Footer, counts=st.dictionaries(text, numbers), head=text, check=st.none() | st.binary()),
-    st.builds(EncryptedRecord, number=numbers, data=st.binary()),
-)
+numbers = st.integers(-(2**53) + 1, 2**53 - 1)
+PLAIN: dict[type[inspect.Type], st.SearchStrategy[Any]] = {
+    inspect.StrType: text,
+    inspect.IntType: numbers,
+    inspect.BoolType: st.booleans(),
+    inspect.NoneType: st.none(),
+    inspect.BytesType: st.binary(),
+    inspect.RawType: values,
+    inspect.AnyType: st.none() | st.booleans() | numbers | text | st.lists(text, max_size=2),
+    inspect.DecimalType: st.decimals(allow_nan=False, allow_infinity=False),
+}
+
+
+def values_of(kind: inspect.Type) -> st.SearchStrategy[Any]:
+    """Any values of a type, as the records use types."""
+    match kind:
+        case inspect.StructType(cls=cls) if cls is Message:
+            return messages
+        case inspect.StructType(cls=cls):
+            return structs(cls)
+        case inspect.LiteralType():
+            return st.sampled_from(kind.values)
+        case inspect.VarTupleType():
+            return st.lists(values_of(kind.item_type), max_size=2).map(tuple)
+        case inspect.TupleType():
+            return st.tuples(*map(values_of, kind.item_types))
+        case inspect.DictType():
+            return st.dictionaries(values_of(kind.key_type), values_of(kind.value_type), max_size=2)
+        case inspect.UnionType():
+            return st.one_of(*map(values_of, kind.types))
+        case _:
+            return PLAIN[type(kind)]
+
+
+def structs(cls: type, **given: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Any of these, with every field given or left at its default."""
+    info = inspect.type_info(cls)
+    assert isinstance(info, inspect.StructType)
+    fields = {field.name: field for field in info.fields if field.name not in BESIDE}
+    required = {name: values_of(field.type) for name, field in fields.items() if field.required}
+    optional = {name: values_of(field.type) for name, field in fields.items() if not field.required}
+    return st.fixed_dictionaries(required | given, optional=optional).map(lambda made: cls(**made))
 
 
 def kinds() -> dict[str, Any]:
@@ -73,6 +100,14 @@ def test_a_table_the_schema_and_the_struct_have_the_same_fields_and_require_the_
     required = {each.encode_name for each in fields if each.required}
     assert {name for name, field in table.items() if field.required} == required
     assert set(described.get("required", ())) - BESIDE == required
+
+
+ends: st.SearchStrategy[AnyRecord] = st.one_of(
+    structs(Header, format=st.just("handrail-session"), version=st.just(1)), structs(Footer), structs(EncryptedRecord)
+)
+records: st.SearchStrategy[AnyRecord] = st.one_of(
+    *[structs(cls) for cls in kinds().values() if cls not in (Header, Footer, EncryptedRecord)], unknown
+)
 
 
 def assert_as_told(line: bytes) -> None:

@@ -21,6 +21,7 @@ from handrail.sessions import (
     JournalFailed,
     MessageRecord,
     NotASession,
+    Passphrase,
     SealedSession,
     SessionConflict,
     SessionExists,
@@ -38,8 +39,12 @@ def said(text: str) -> MessageRecord:
     return MessageRecord(path="desk", message=user(text, id=text))
 
 
-def words(path: Path) -> list[str]:
-    return [record.message.text for record in read(path).records() if isinstance(record, MessageRecord)]
+def words(path: Path, passphrase: Passphrase | None = None) -> list[str]:
+    return [
+        record.message.text
+        for record in read(path, passphrase=passphrase).records()
+        if isinstance(record, MessageRecord)
+    ]
 
 
 @pytest.fixture
@@ -290,8 +295,9 @@ def test_a_record_of_another_session_is_chained_anew(path: Path, tmp_path: Path)
 WRITER = """
 import sys
 from handrail.filters import user
-from handrail.sessions import Journal, MessageRecord
-with Journal.open(sys.argv[1], fsync=sys.argv[2]) as journal:
+from handrail.sessions import Cost, Journal, MessageRecord, Passphrase
+secret = Passphrase(sys.argv[3], cost=Cost(n=1 << 10, p=1)) if sys.argv[3] else None
+with Journal.open(sys.argv[1], fsync=sys.argv[2], passphrase=secret) as journal:
     number = 0
     while True:
         number += 1
@@ -301,24 +307,27 @@ with Journal.open(sys.argv[1], fsync=sys.argv[2]) as journal:
 """
 
 
-@pytest.mark.parametrize("fsync", ["always", "turn", "never"])
-def test_a_killed_writer_loses_nothing_that_was_acknowledged(path: Path, fsync: Fsync) -> None:
+@pytest.mark.parametrize(
+    ("fsync", "passphrase"), [("always", ""), ("turn", ""), ("never", ""), ("turn", "nobody knows")]
+)
+def test_a_killed_writer_loses_nothing_that_was_acknowledged(path: Path, fsync: Fsync, passphrase: str) -> None:
+    secret = Passphrase(passphrase) if passphrase else None
     for acknowledged in (1, 7, 40):
         path.unlink(missing_ok=True)
-        command = [sys.executable, "-c", WRITER, str(path), fsync]
+        command = [sys.executable, "-c", WRITER, str(path), fsync, passphrase]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
             assert writer.stdout is not None
             for line in writer.stdout:
                 if int(line) == acknowledged:
                     os.kill(writer.pid, signal.SIGKILL)
                     break
-        with Journal.open(path, lock_timeout=10):
+        with Journal.open(path, lock_timeout=10, passphrase=secret):
             pass
-        numbers = [int(word.partition(".")[0]) for word in words(path)]
+        numbers = [int(word.partition(".")[0]) for word in words(path, secret)]
         whole = [number for number in range(1, max(numbers) + 1) for _ in range(number % 4 + 1)]
         assert numbers == whole
         assert max(numbers) >= acknowledged
-        assert verify(path).state == "intact"
+        assert verify(path, passphrase=secret).state == "intact"
 
 
 def synced(act: Callable[[], object]) -> int:
