@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import os
 import sys
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias, cast
@@ -81,6 +80,7 @@ class Expanded(Place):
 
     def __init__(self, path: Path, file: BinaryIO, compression: Compression) -> None:
         import tempfile
+        from weakref import finalize
 
         self._path = path
         self._compression = compression
@@ -90,7 +90,7 @@ class Expanded(Place):
         except BaseException:
             self._bytes.close()
             raise
-        weakref.finalize(self, self._bytes.close)
+        finalize(self, self._bytes.close)
 
     def __str__(self) -> str:
         return str(self._path)

@@ -1,6 +1,8 @@
 """Taking up a session to write on: what stands there, where it ends, and that it may be gone on with at all."""
 
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
+
+import msgspec
 
 from handrail.sessions.codec import Forged, decode_sound
 from handrail.sessions.compressions import compression_of
@@ -14,7 +16,7 @@ from handrail.sessions.tails import Tail, find_tail
 from handrail.sessions.vaults import Vault, unlocked
 
 
-class Resumed(NamedTuple):
+class Resumed(msgspec.Struct, frozen=True):
     """The end of a session, and of an encrypted one its vault and the number of the line that comes next."""
 
     tail: Tail

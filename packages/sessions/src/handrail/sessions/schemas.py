@@ -1,7 +1,5 @@
 """The JSON Schema of a session's lines, as it is shipped with the package."""
 
-import json
-from importlib.resources import files
 from typing import Any
 
 from handrail.sessions.records import VERSION
@@ -13,6 +11,9 @@ def session_schema() -> dict[str, Any]:
     A known kind has the fields that are named and no others; any object of another kind fits. A reader takes more:
     fields that it does not know are kept.
     """
+    import json
+    from importlib.resources import files
+
     name = f"handrail-session-{VERSION}.json"
     found: dict[str, Any] = json.loads((files("handrail.sessions") / "schema" / name).read_bytes())
     return found

@@ -131,7 +131,8 @@ class Journal:
 
     def _take_up(self, passphrase: Passphrase | None) -> None:
         with self.read_back() as file:
-            tail, vault, number = resumed(self.path, file, passphrase)
+            found = resumed(self.path, file, passphrase)
+        tail = found.tail
         self.recovered = tail.torn
         if tail.torn is not None:
             self.unsynced = True
@@ -140,8 +141,8 @@ class Journal:
         if not tail.terminated:
             self.write(b"\n", link(tail.last))
         self.head = self.opened_at = link(tail.last) if tail.last else ZEROS
-        if vault is not None:
-            self._sealer = Sealer(vault, self.head, number)
+        if found.vault is not None:
+            self._sealer = Sealer(found.vault, self.head, found.number)
 
     def _begin(self, header: Header, vault: Vault | None) -> None:
         self.append(header)
