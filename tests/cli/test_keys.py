@@ -106,6 +106,15 @@ def test_an_audit_of_a_folder_opens_the_encrypted_sessions_in_it(
     assert states == {"desk.session.jsonl": "clean", "hidden.jsonl": "clean"}
 
 
+def test_an_encrypted_copy_means_the_same_as_the_plain_session(
+    handrail_here: Run, desk_session: Path, key: Path
+) -> None:
+    handrail_here("export", desk_session, "-o", "copy.jsonl", "--passphrase-file", key)
+    assert "passphrase" in one_line(handrail_here("diff", desk_session, "copy.jsonl"), 2)
+    outcome = handrail_here("diff", desk_session, "copy.jsonl", "--passphrase-file", key)
+    assert outcome.returncode == 0, outcome.stderr
+
+
 def test_migrate_writes_a_new_file_and_says_what_was_done(
     handrail_here: Run, desk_session: Path, tmp_path: Path
 ) -> None:

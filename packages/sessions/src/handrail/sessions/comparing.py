@@ -33,7 +33,7 @@ def diff(a: Given | Session, b: Given | Session, *, agent: str = "assistant") ->
     session raises, or `FormatError` for a file that is neither, or that holds several transcripts.
     """
     one, two = _where(a), _where(b)
-    first, second = _read(one, agent), _read(two, agent)
+    first, second = _read(a, agent), _read(b, agent)
     return Difference(
         str(one),
         str(two),
@@ -48,9 +48,10 @@ def _where(source: Given | Session) -> Where:
     return located(source) if isinstance(source, str | os.PathLike | Place) else source.path
 
 
-def _read(where: Where, agent: str) -> Meaning:
+def _read(source: Given | Session, agent: str) -> Meaning:
+    where = _where(source)
     try:
-        reading = read(where)
+        reading = read(where) if isinstance(source, str | os.PathLike | Place) else source.reading()
     except NotASession as refused:
         if isinstance(where, Place) or not refused.is_file:
             raise

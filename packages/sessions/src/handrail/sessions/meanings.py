@@ -18,18 +18,17 @@ from handrail.sessions.records import (
     HandoffRecord,
     MessageRecord,
     ModelCallRecord,
-    Spent,
     StateRecord,
     SubagentRecord,
     ToolCallRecord,
     ToolResultRecord,
     TurnRecord,
     Unknown,
-    Usage,
     ViewRecord,
     Writable,
 )
 from handrail.sessions.tracks import Fact, Track, answered
+from handrail.sessions.usages import Spent, Usage
 from handrail.sessions.views import Views
 
 _NO_MEANING = ("kind", "prev", "batch", "at", "created_at")

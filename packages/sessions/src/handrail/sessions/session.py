@@ -147,9 +147,10 @@ class Session:
         self._loaded = self._load()
 
     def _load(self) -> _Loaded:
-        return _Loaded(self._read() if is_begun(self.path) else None)
+        return _Loaded(self.reading() if is_begun(self.path) else None)
 
-    def _read(self) -> Reading:
+    def reading(self) -> Reading:
+        """The session as it stands in its file, to be read record by record. Raises what `read` does."""
         return read(self.path, passphrase=self._passphrase)
 
     @property
@@ -238,7 +239,7 @@ class Session:
 
     def records(self) -> Iterator[AnyRecord]:
         """Every record, in order, none where nothing was written yet. They are read from the file each time."""
-        return self._read().records() if self.path.exists() else iter(())
+        return self.reading().records() if self.path.exists() else iter(())
 
     def history(self, agent: str | None = None) -> History:
         """What one agent (its name, or its agent path) sees; without a name the active agent, or the only one.

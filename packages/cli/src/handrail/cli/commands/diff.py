@@ -6,11 +6,14 @@ import typer
 
 from handrail.cli.errors import UnfitInput
 from handrail.cli.exits import FAILED, OK
+from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.screens import say, say_json
 from handrail.cli.sources import on_disk
 
 if TYPE_CHECKING:
-    from handrail.sessions import Difference
+    from pathlib import Path
+
+    from handrail.sessions import Difference, Session
 
 _STYLES = {"-": "red", "+": "green", "~": "yellow"}
 
@@ -19,10 +22,11 @@ def command(
     first: Annotated[str, typer.Argument(metavar="A", help="A session or a foreign transcript; - is standard input.")],
     second: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
     agent: Annotated[str, typer.Option(help="Who answers in a foreign transcript.")] = "assistant",
+    passphrase_file: PassphraseFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what differs as one JSON object.")] = False,
 ) -> None:
     """Compare two sessions by meaning: exit code 0 where they mean the same, and 1 where they do not."""
-    difference = compared(first, second, agent)
+    difference = compared(first, second, agent, Keys(passphrase_file))
     if as_json:
         say_json({"same": difference.same, **_fields(difference.only_differing())})
     else:
@@ -31,7 +35,7 @@ def command(
     raise typer.Exit(OK if difference.same else FAILED)
 
 
-def compared(first: str, second: str, agent: str) -> "Difference":
+def compared(first: str, second: str, agent: str, keys: Keys) -> "Difference":
     """The difference between two files, named as they were typed: what every form of the output is made of."""
     import msgspec
 
@@ -40,8 +44,15 @@ def compared(first: str, second: str, agent: str) -> "Difference":
     if first == second == "-":
         raise UnfitInput("standard input can be read once: name one of the two files")
     with on_disk(first) as a, on_disk(second) as b:
-        found = diff(a, b, agent=agent)
+        found = diff(_opened(a, keys), _opened(b, keys), agent=agent)
     return msgspec.structs.replace(found, a=first, b=second)
+
+
+def _opened(path: "Path", keys: Keys) -> "Path | Session":
+    from handrail.sessions import Session
+
+    passphrase = keys.of(path, mixed=True)
+    return path if passphrase is None else Session(path, passphrase=passphrase)
 
 
 def _fields(difference: "Difference") -> dict[str, object]:
