@@ -69,7 +69,7 @@ def replayed(
             continue
         if source in (None, boundary.source) and target in (None, boundary.target):
             found = True
-            yield _again(boundary, chosen, explain, counter)
+            yield again(boundary, chosen, explain=explain, counter=counter)
         else:
             others[f"{boundary.source} -> {boundary.target}"] = None
     if not found:
@@ -77,21 +77,25 @@ def replayed(
         raise UnfitInput(f"{name}: holds no handoff {asked}; those there are: {', '.join(others) or 'none'}")
 
 
-def _again(boundary: Boundary, chosen: Filter | None, explain: bool, counter: str | None) -> Replayed:
+def again(
+    boundary: Boundary, chosen: Filter | None = None, *, explain: bool = False, counter: str | None = None
+) -> Replayed:
+    """A boundary with the filter that was chosen, or without one with its own. Raises `FilterNotRunnable` where what
+    was recorded is not sealed, or of a kind that is not known here."""
     record, edge = boundary.record, boundary.edge
     history: Messages = edge.messages if edge is not None else ()
     sealed = seal(chosen) if chosen is not None else _recorded(record.filter)
     crossing, report, problem = boundary.seed, None, ""
     try:
-        again = sealed.hand_over(
+        given = sealed.hand_over(
             history, record.notes, edge.view if edge is not None else None, asked_by=asked_by(record)
         )
         if chosen is not None:
-            crossing = again
+            crossing = given
         if explain:
-            report = _report(sealed, history, again, counter)
+            report = _report(sealed, history, given, counter)
             if chosen is None and record.edited is not None:
-                before = history if record.edited == NOT_RUN else again
+                before = history if record.edited == NOT_RUN else given
                 hook = compare("a hook", before, crossing, lambda _: "a hook of the source's agent changed it", counter)
                 report = Report((hook,) if record.edited == NOT_RUN else (*report.steps, hook))
     except FilterError as error:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from handrail.cli.commands import audit, demo, diff, export, filter, graph, imports, migrate, run, stats, verify
+from handrail.cli.commands import audit, demo, diff, export, filter, graph, imports, migrate, run, stats, verify, view
 from handrail.cli.screens import say
 
 _ABOUT = "Run several agents together, and know exactly what crosses between them."
@@ -26,6 +26,7 @@ def app() -> Any:
     made.command("stats")(stats.command)
     made.command("audit")(audit.command)
     made.command("graph")(graph.command)
+    made.command("view")(view.command)
     command = get_command(made)
     for each in (command, *getattr(command, "commands", {}).values()):
         _plain_flags(each)

@@ -1,0 +1,91 @@
+"""A folder of sessions as pages: one for each, and one that lists them."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from handrail.cli.audits import Places
+from handrail.cli.exits import one_line
+from handrail.cli.screens import Progress
+from handrail.cli.viewer.pages import page
+from handrail.cli.viewer.shapes import Sheet
+from handrail.cli.viewer.sheets import sheet
+from handrail.sessions import SessionError
+
+
+class Entry(msgspec.Struct, omit_defaults=True):
+    """A session in the list: its page's place beside the list (empty where none could be made), and what it holds."""
+
+    title: str
+    file: str
+    state: str
+    ok: bool
+    page: str = ""
+    sealed: bool = False
+    agents: list[str] = []
+    messages: int = 0
+    handoffs: int = 0
+    tokens: int = 0
+    errors: int = 0
+    begun: int = 0
+    problem: str = ""
+
+
+class Listing(msgspec.Struct, omit_defaults=True):
+    """The sessions of a folder, and how many of its files are none."""
+
+    folder: str
+    entries: list[Entry]
+    passed_over: int = 0
+
+
+def written(folder: str, places: Places, out: Path, progress: Progress | None = None) -> Iterator[Entry]:
+    """Writes a page for each session, and at the end `index.html`, into the folder `out`, which must be there; gives
+    each session as its page stands. One that cannot be read is in the list, with the reason."""
+    listing = Listing(folder, [], places.passed_over)
+    done = 0
+    for place in places.sessions:
+        inner = os.path.relpath(place.path, folder)
+        entry = _entry(place.path, inner, out)
+        listing.entries.append(entry)
+        done += place.size
+        if progress is not None:
+            progress(done)
+        yield entry
+    (out / "index.html").write_bytes(page("index", listing))
+
+
+def _entry(path: Path, inner: str, out: Path) -> Entry:
+    # The list itself is called index.html.
+    name = "index.jsonl.html" if inner == "index.jsonl" else f"{inner.removesuffix('.jsonl')}.html"
+    try:
+        found = sheet(path, inner)
+    except (SessionError, OSError) as error:
+        return Entry(inner, inner, "unreadable", False, problem=one_line(error))
+    target = out / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(page("page", found))
+    return described(found, name)
+
+
+def described(found: Sheet, name: str) -> Entry:
+    """A session as the list has it; `name` is that of its page."""
+    sums, agents = found.totals, dict.fromkeys([lane.name for lane in found.lanes])
+    verified = found.verified
+    return Entry(
+        title=found.title,
+        file=found.file,
+        state=verified.state,
+        ok=verified.ok,
+        page=name,
+        sealed=verified.sealed,
+        agents=list(agents),
+        messages=sums.messages,
+        handoffs=sums.handoffs,
+        tokens=sums.input + sums.output,
+        errors=sums.errors,
+        begun=found.begun,
+        problem="" if verified.ok else (verified.details or [""])[0],
+    )
