@@ -86,6 +86,6 @@ def described(found: Sheet, name: str) -> Entry:
         handoffs=sums.handoffs,
         tokens=sums.input + sums.output,
         errors=sums.errors,
-        begun=found.begun,
+        begun=found.begun or found.written,
         problem="" if verified.ok else (verified.details or [""])[0],
     )

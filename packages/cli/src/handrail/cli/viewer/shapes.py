@@ -173,7 +173,8 @@ class Totals(msgspec.Struct, omit_defaults=True):
 
 
 class Sheet(msgspec.Struct, omit_defaults=True):
-    """All that the page of one session shows. Times are milliseconds since 1970 (UTC), 0 where none is known."""
+    """All that the page of one session shows. Times are milliseconds since 1970 (UTC), 0 where none is known; `written`
+    is when the file was begun, `begun` and `ended` are the first and the last time that its records tell."""
 
     title: str
     file: str
@@ -183,6 +184,7 @@ class Sheet(msgspec.Struct, omit_defaults=True):
     totals: Totals
     lanes: list[Lane]
     rows: list[AnyRow]
+    written: int = 0
     begun: int = 0
     ended: int = 0
     remarks: list[str] = []

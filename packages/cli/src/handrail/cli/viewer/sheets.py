@@ -42,8 +42,9 @@ def sheet(path: Path, name: str, progress: Progress | None = None) -> Sheet:
         lanes=lanes,
         columns=max([lane.column for lane in lanes], default=0) + 1,
         rows=shown,
-        begun=rows.begun or header.created_at,
-        ended=rows.ended or header.created_at,
+        written=header.created_at,
+        begun=rows.begun,
+        ended=rows.ended,
         remarks=remarks,
     )
 

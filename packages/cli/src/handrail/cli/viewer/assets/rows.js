@@ -37,7 +37,7 @@ function fold(place, key, label, inner, name) {
   }, `fold ${name ?? ""}`);
   knob.dataset.key = key;
   knob.setAttribute("aria-expanded", String(open));
-  knob.append(make("span", "arrow", open ? "▾" : "▸"), ...label);
+  knob.append(make("span", "arrow", open ? "▾" : "▸"), ...label.flatMap((each) => [" ", each]));
   return open ? [knob, ...inner()] : [knob];
 }
 
@@ -46,6 +46,7 @@ function long(place, key, text, name, limit = SHORT) {
   const [from, to] = slices.get(key) ?? [0, cut(text, limit)];
   const made = [make("div", `text ${name ?? ""}`, text.slice(from, to))];
   made[0].dir = "auto";
+  if (to < text.length) made[0].classList.add("cut");
   const widen = (start, end) => () => {
     slices.set(key, [start, end]);
     refresh(place);
@@ -87,6 +88,10 @@ function link(id, text, name) {
   const made = make("a", name, text);
   made.href = `#m-${encodeURIComponent(id)}`;
   return made;
+}
+
+function add(head, ...inner) {
+  for (const each of inner) head.append(" ", each);
 }
 
 function draw(place) {
@@ -146,16 +151,16 @@ function drawMessage(row, place) {
   const head = make("header", "", who(row));
   const own = data.lanes[row.lane ?? 0];
   if (own && (message.role !== "assistant" || (message.agent && message.agent !== own.name)) && data.lanes.length > 1) {
-    head.append(make("span", "to", `${message.role === "user" ? "to" : "in the view of"} ${own.name}`));
+    add(head, make("span", "to", `${message.role === "user" ? "to" : "in the view of"} ${own.name}`));
   }
-  head.append(...labels(message));
-  if (row.aside) head.append(label("aside: in no view"));
-  if (row.rejects) head.append(label("says what was wrong"));
-  if (row.edited) head.append(label("result changed by a hook"));
-  head.append(make("span", "gap"));
-  if (row.call) head.append(spent(row.call));
-  if (message.created_at) head.append(time(message.created_at));
-  if (message.id) head.append(link(message.id, "#", "anchor"));
+  add(head, ...labels(message));
+  if (row.aside) add(head, label("aside: in no view"));
+  if (row.rejects) add(head, label("says what was wrong"));
+  if (row.edited) add(head, label("result changed by a hook"));
+  add(head, make("span", "gap"));
+  if (row.call) add(head, spent(row.call));
+  if (message.created_at) add(head, time(message.created_at));
+  if (message.id) add(head, link(message.id, "#", "anchor"));
   const parts = message.content ?? [];
   const made = [head, ...parts.flatMap((part, at) => drawPart(row, place, part, at))];
   if (!parts.length) made.push(make("div", "empty", "nothing was said"));
@@ -219,7 +224,7 @@ function drawToolCall(row, place, part, at, tags) {
   if (starts > 1) label1.push(label(`started ${starts} times`));
   if (row.ran?.[at] !== undefined) label1.push(label("ran with other arguments"));
   const state = result ? null : make("div", "outcome dim", starts ? "↳ started, and no result was written" : "↳ no result");
-  const call = make("div", `call${result?.is_error ? " bad" : ""}`);
+  const call = make("div", `use${result?.is_error ? " bad" : ""}`);
   call.append(...fold(place, key, label1, () => [
     make("div", "what", "arguments"),
     ...long(place, `${key}a`, indented(args || "{}"), "code"),

@@ -4,7 +4,8 @@ const LISTED = 400;
 
 function drawHead(head) {
   const { verified } = data;
-  const when = data.begun ? `${day(data.begun)}, ${clock(data.begun)} to ${day(data.ended) === day(data.begun) ? "" : `${day(data.ended)}, `}${clock(data.ended)} UTC` : "";
+  const until = data.ended > data.begun ? ` to ${day(data.ended) === day(data.begun) ? "" : `${day(data.ended)}, `}${clock(data.ended)}` : "";
+  const when = data.begun ? `${day(data.begun)}, ${clock(data.begun)}${until} UTC` : data.written ? `written ${day(data.written)}, ${clock(data.written)} UTC` : "";
   const said = [when, data.ended > data.begun ? lasted(data.ended - data.begun) : "", data.source ? `imported from ${data.source}` : "", data.format];
   head.append(make("h1", "", data.title || "A session without a title"), make("p", "dim", said.filter(Boolean).join(" · ")));
   const verdict = make("p", `verdict ${verified.ok ? "good" : "bad"}`, make("b", "", verified.ok ? "✓ " : "✗ ", verified.state), verified.text.slice(verified.state.length));

@@ -24,6 +24,7 @@ function make(tag, name, ...inner) {
   if (name) made.className = name;
   for (const each of inner) {
     if (each === null || each === undefined || each === "") continue;
+    if (tag === "header" && made.hasChildNodes()) made.append(" "); // so that words copied or read aloud stand apart
     if (typeof each === "object") made.append(each);
     else write(made, String(each));
   }
@@ -107,30 +108,29 @@ function lasted(milliseconds) {
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.round(hours / 24)} days`;
 }
 
-// JSON on several lines, each token as it stands, so that no number is rounded; other text as it is.
+// JSON on several lines, each token as it stands, so that no number is rounded; other text as it is, and what is very
+// long or nested very deep.
 function indented(text) {
-  if (text.length > 200000) return text;
+  if (text.length > 200000 || !/^\s*[{[]/.test(text)) return text;
   try {
-    const value = JSON.parse(text);
-    if (value === null || typeof value !== "object") return text;
+    JSON.parse(text);
   } catch {
     return text;
   }
+  const out = [];
   let depth = 0;
-  let out = "";
+  let last = "";
   for (const token of text.match(/"(?:[^"\\]|\\.)*"|[^\s{}[\],:"]+|[{}[\],:]/gs) ?? []) {
-    const line = `\n${"  ".repeat(Math.max(depth, 0))}`;
-    if (token === "}" || token === "]") {
-      depth -= 1;
-      out += /[{[]$/.test(out) ? token : `\n${"  ".repeat(depth)}${token}`;
-    } else {
-      if (/[{[]$/.test(out) && depth) out += line;
-      out += token === ":" ? ": " : token;
-      if (token === "{" || token === "[") depth += 1;
-      if (token === ",") out += line;
-    }
+    const closes = token === "}" || token === "]";
+    const opened = last === "{" || last === "[";
+    if (closes) depth -= 1;
+    if (opened !== closes || last === ",") out.push("\n", "  ".repeat(depth));
+    out.push(token === ":" ? ": " : token);
+    if (token === "{" || token === "[") depth += 1;
+    if (depth > 40) return text;
+    last = token;
   }
-  return out;
+  return out.join("");
 }
 
 function theme() {
