@@ -13,8 +13,8 @@ ARGS ?=
 demo: .venv/.packages
 	@exec $(BIN)/handrail demo $(ARGS)
 
-test: .venv/.servers
-	@exec $(BIN)/python -m pytest -n 2 $(ARGS)
+test: .venv/.servers .venv/.browser
+	@exec $(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 check: .venv/.packages
 	$(BIN)/ruff format --check .
@@ -53,3 +53,7 @@ clean:
 # skipped, which a CI run does not allow.
 .venv/.servers: .venv/.packages requirements-node.txt tests/servers/package-lock.json tests/servers/install
 	@tests/servers/install && touch $@ || { echo "make: going on without the npm model server" >&2; test -z "$$CI"; }
+
+# The browser that pages are tested in. Without it their tests are skipped, which a CI run does not allow.
+.venv/.browser: .venv/.packages tests/cli/viewer/install
+	@tests/cli/viewer/install && touch $@ || { echo "make: going on without Chromium" >&2; test -z "$$CI"; }

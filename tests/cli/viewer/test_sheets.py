@@ -1,5 +1,6 @@
 """What a page is given of a session."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def test_a_card_names_what_crossed_what_stayed_and_each_reason(tmp_path: Path) -
     assert [(each.why != "", each.message is not None) for each in asked.passed] == [(True, True)]
     assert asked.end is not None
     assert (asked.end.status, asked.end.answer) == ("completed", "A double charge is always refunded in full.")
-    assert [step.text for step in back.steps][0] == "last_n(n=10, keep_user=False)"
+    assert back.steps[0].text == "last_n(n=10, keep_user=False)"
 
 
 def test_a_filter_that_cannot_run_here_leaves_what_crossed_and_says_that_the_reason_is_not_known(
@@ -105,7 +106,7 @@ def test_a_lane_of_a_sub_agent_ends_with_its_call_and_its_column_is_used_again(t
     within = [lane for lane in found.lanes if lane.depth]
     assert {lane.column for lane in within} == {2}
     assert len(within) == 4
-    assert all([one.last < other.first for one, other in zip(within, within[1:], strict=False)])
+    assert all([one.last < other.first for one, other in pairwise(within)])
 
 
 def test_the_bytes_of_a_file_are_not_on_the_page_and_their_number_is(tmp_path: Path) -> None:
