@@ -74,3 +74,13 @@ def test_the_text_obeys_nothing_that_a_session_says(tmp_path: Path, handrail_her
     said = handrail_here("diff", "a.jsonl", "b.jsonl").stdout
     assert not set(said) & {"\x1b", "\x07", "\x9b", "\u202e"}
     assert "one" in said
+
+
+def test_a_page_is_made_of_a_difference_and_none_is_overwritten(
+    handrail_here: Run, desk_session: Path, tmp_path: Path
+) -> None:
+    handrail_here("export", desk_session, "-o", "sealed.jsonl")
+    outcome = handrail_here("diff", desk_session, "sealed.jsonl", "--html", "page.html")
+    assert (outcome.returncode, outcome.stdout) == (0, "page.html: the two mean the same\n")
+    assert b"Content-Security-Policy" in (tmp_path / "page.html").read_bytes()
+    assert "page.html" in one_line(handrail_here("diff", desk_session, "sealed.jsonl", "--html", "page.html"), 2)

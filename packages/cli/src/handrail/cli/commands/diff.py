@@ -1,5 +1,6 @@
 """`handrail diff`: what differs between two sessions by meaning."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -8,11 +9,9 @@ from handrail.cli.errors import UnfitInput
 from handrail.cli.exits import FAILED, OK
 from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.screens import say, say_json
-from handrail.cli.sources import on_disk
+from handrail.cli.sources import on_disk, place_for, write_new
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from handrail.sessions import Difference, Session
 
 _STYLES = {"-": "red", "+": "green", "~": "yellow"}
@@ -23,12 +22,24 @@ def command(
     second: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
     agent: Annotated[str, typer.Option(help="Who answers in a foreign transcript.")] = "assistant",
     passphrase_file: PassphraseFile = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Make a page that shows both side by side.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what differs as one JSON object.")] = False,
 ) -> None:
     """Compare two sessions by meaning: exit code 0 where they mean the same, and 1 where they do not."""
+    if html is not None:
+        place_for(html)
     difference = compared(first, second, agent, Keys(passphrase_file))
+    if html is not None:
+        from handrail.cli.viewer.pages import page
+        from handrail.cli.viewer.sides import sides
+
+        write_new(html, page("diff", sides(difference)))
     if as_json:
         say_json({"same": difference.same, **_fields(difference.only_differing())})
+    elif html is not None:
+        say(f"{html}: the two {'mean the same' if difference.same else 'differ'}")
     else:
         for line in difference.lines():
             say(line, style=_STYLES.get(line.lstrip()[:1], ""))
@@ -48,7 +59,7 @@ def compared(first: str, second: str, agent: str, keys: Keys) -> "Difference":
     return msgspec.structs.replace(found, a=first, b=second)
 
 
-def _opened(path: "Path", keys: Keys) -> "Path | Session":
+def _opened(path: Path, keys: Keys) -> "Path | Session":
     from handrail.sessions import Session
 
     passphrase = keys.of(path, mixed=True)

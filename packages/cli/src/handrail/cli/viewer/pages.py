@@ -10,6 +10,7 @@ from handrail.cli.viewer.codes import encoded
 _SCRIPTS = {
     "page": ("text", "rows", "cards", "feed", "search", "chart", "side", "page"),
     "index": ("text", "index"),
+    "diff": ("text", "diff"),
 }
 # What could end the element that holds the data, or begin another; each stands in strings only.
 _ESCAPES = {
@@ -22,7 +23,7 @@ _ESCAPES = {
 
 
 def page(kind: str, value: object) -> bytes:
-    """The page of a kind (`page` for a session, `index` for a folder of them) with its data, as UTF-8.
+    """The page of a kind (`page` for a session, `index` for a folder of them, `diff` for two) with its data, as UTF-8.
 
     Its policy allows the one style and the one script that are in it, by their hashes, and nothing else: no request,
     no markup made of text, no other script.
