@@ -1,4 +1,6 @@
-"""Values as JSON, whatever is in their strings."""
+"""Values as JSON, whatever is in them."""
+
+import json
 
 import msgspec
 
@@ -9,5 +11,6 @@ def encoded(value: object) -> bytes:
 
     try:
         return msgspec.json.encode(value)
-    except UnicodeEncodeError:
-        return msgspec.json.encode(without_halves(value))
+    except (UnicodeEncodeError, OverflowError):
+        plain = without_halves(msgspec.to_builtins(value))
+        return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,9 +1,8 @@
 """Records that are no message and no boundary, as notes of one line with what they hold folded under it."""
 
-from typing import Any
-
 import msgspec
 
+from handrail.cli.reporting import counted
 from handrail.cli.viewer.shapes import NoteRow
 from handrail.filters import Message
 from handrail.sessions import (
@@ -76,13 +75,9 @@ def _edit(line: int, record: ViewRecord) -> NoteRow:
 
 def _spent(record: BudgetRecord) -> str:
     spent = record.spent
-    counts: dict[str, Any] = {
-        "steps": spent.steps,
-        "tool calls": spent.tool_calls,
-        "handoffs": spent.handoffs,
-        "tokens": spent.usage.total_tokens,
-    }
-    said = ", ".join([f"{many:,} {what}" for what, many in counts.items() if many])
+    counts = {"step": spent.steps, "tool call": spent.tool_calls, "handoff": spent.handoffs}
+    counts["token"] = spent.usage.total_tokens
+    said = ", ".join([counted(many, what) for what, many in counts.items() if many])
     cost = f", {spent.cost} US dollars" if spent.cost else ""
     return f"the run ended: {said or 'nothing was used'}{cost}"
 
@@ -90,5 +85,5 @@ def _spent(record: BudgetRecord) -> str:
 def _text(raw: msgspec.Raw) -> str:
     try:
         return msgspec.json.format(bytes(raw)).decode(errors="replace")
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return bytes(raw).decode(errors="replace")

@@ -30,7 +30,7 @@ function numbers(row) {
     const [before, after] = [row.tokens_before, row.tokens_after];
     const change = before && before !== after ? ` (${after <= before ? "−" : "+"}${Math.round((Math.abs(after - before) / before) * 100)} %)` : "";
     said.push(make("span", "tokens", `${number(before)} → ${number(after)} tokens${change}`));
-    if (row.counter) said.push(make("span", "dim", ` counted now by ${row.counter}`));
+    if (row.counter) said.push(` counted now by ${row.counter}`);
   }
   return make("div", "numbers", ...said);
 }

@@ -160,7 +160,7 @@ field.addEventListener("keydown", (event) => {
   if (event.key !== "Enter") return;
   event.preventDefault();
   clearTimeout(typing);
-  if (query === null || query.source !== new RegExp(escaped(field.value), "giu").source) search();
+  if (query !== field.value) search();
   nextFound(event.shiftKey ? -1 : 1);
 });
 document.getElementById("found-next").addEventListener("click", () => nextFound(1));

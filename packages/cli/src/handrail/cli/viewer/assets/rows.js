@@ -169,8 +169,8 @@ function drawMessage(row, place) {
 
 function time(at) {
   const made = make("time", "", clock(at));
-  made.dateTime = new Date(at).toISOString();
-  made.title = `${made.dateTime.slice(0, 19).replace("T", " ")} UTC`;
+  made.dateTime = iso(at);
+  made.title = `${day(at)} ${clock(at)} UTC`;
   return made;
 }
 

@@ -1,18 +1,22 @@
 // Elements and text. Whatever a session holds reaches the page here, as text and as nothing else.
 
-// Characters that move, hide or turn around what stands beside them; they are shown by name.
+// Characters that move, hide or turn around what stands beside them; they are shown by name. What joins letters or
+// pictures is left alone where the script before it has a use for it, and so is one choice of how a sign looks.
+const JOINING = ["Arabic", "Bengali", "Devanagari", "Gujarati", "Kannada", "Khmer", "Malayalam", "Sinhala", "Syriac", "Tamil", "Telugu"];
 const HIDDEN =
   "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180e" +
-  "\\u200b\\u200c\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb\\ud800-\\udfff" +
-  "\\u{e0000}-\\u{e0fff}]";
+  "\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb\\ud800-\\udfff" +
+  "\\u{e0000}-\\u{e0fff}]" +
+  `|(?<![\\p{Extended_Pictographic}\\ufe0f\\u{1f3fb}-\\u{1f3ff}\\p{M}${JOINING.map((name) => `\\p{Script=${name}}`).join("")}])[\\u200c\\u200d]` +
+  "|(?<=[\\ufe00-\\ufe0f\\sA-Za-z])[\\ufe00-\\ufe0f]";
 
-let marking = new RegExp(HIDDEN, "gu");
+let marking = new RegExp(`(?<sign>${HIDDEN})`, "gu");
 let query = null;
 
-// What is searched for is marked wherever it is written from now on; null ends that.
+// What is searched for is marked wherever it is written from now on; an empty text ends that.
 function mark(text) {
-  query = text ? new RegExp(escaped(text), "giu") : null;
-  marking = new RegExp(text ? `${escaped(text)}|${HIDDEN}` : HIDDEN, "giu");
+  query = text || null;
+  marking = new RegExp(text ? `${escaped(text)}|(?<sign>${HIDDEN})` : `(?<sign>${HIDDEN})`, text ? "giu" : "gu");
 }
 
 function escaped(text) {
@@ -37,17 +41,11 @@ function write(into, text) {
   for (const found of said.matchAll(marking)) {
     if (!found[0]) continue;
     if (found.index > last) into.append(said.slice(last, found.index));
-    into.append(isHidden(found[0]) ? named(found[0]) : marked(found[0]));
+    into.append(found.groups.sign ? named(found[0]) : marked(found[0]));
     last = found.index + found[0].length;
   }
   if (last < said.length) into.append(last ? said.slice(last) : said);
   return into;
-}
-
-const ONE_HIDDEN = new RegExp(`^${HIDDEN}$`, "u");
-
-function isHidden(text) {
-  return text.length <= 2 && ONE_HIDDEN.test(text);
 }
 
 function marked(text) {
@@ -90,12 +88,18 @@ function dollars(value) {
   return `$${value < 0.01 ? value.toPrecision(2) : value.toFixed(2)}`;
 }
 
+// A time as ISO 8601, UTC; empty for none, and for one that no calendar has.
+function iso(at) {
+  const time = new Date(at || NaN);
+  return Number.isNaN(time.getTime()) ? "" : time.toISOString();
+}
+
 function day(at) {
-  return at ? new Date(at).toISOString().slice(0, 10) : "";
+  return iso(at).split("T")[0];
 }
 
 function clock(at) {
-  return at ? new Date(at).toISOString().slice(11, 19) : "";
+  return (iso(at).split("T")[1] ?? "").slice(0, 8);
 }
 
 function lasted(milliseconds) {
