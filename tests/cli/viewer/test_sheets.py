@@ -6,11 +6,22 @@ from pathlib import Path
 import pytest
 
 from cli.viewer import books
-from handrail.agent import Agent, FunctionModel, ScriptedModel, handoff
+from handrail.agent import Agent, FunctionModel, ScriptedModel, fan_out, handoff
+from handrail.cli.viewer.pages import page
 from handrail.cli.viewer.shapes import BoundaryRow, CallRow, MessageRow, NoteRow, Sheet
 from handrail.cli.viewer.sheets import sheet
 from handrail.filters import File, Messages, ToolCall, assistant, call, full, tool_result, user
-from handrail.sessions import MessageRecord, ModelCallRecord, NotASession, ToolCallRecord, ToolResultRecord, Usage
+from handrail.sessions import (
+    FormatError,
+    MessageRecord,
+    ModelCallRecord,
+    NotASession,
+    Session,
+    ToolCallRecord,
+    ToolResultRecord,
+    Usage,
+    import_file,
+)
 
 
 def seen(path: Path) -> Sheet:
@@ -134,8 +145,38 @@ def test_messages_of_a_crossing_that_were_changed_later_are_not_shown_as_what_cr
     path.write_bytes(path.read_bytes().replace(b"charged twice on invoice", b"charged never on invoice", 1))
     found = seen(path)
     assert (found.verified.state, found.verified.ok) == ("tampered", False)
-    assert cards(found)[0].passed == []
+    assert (cards(found)[0].passed, cards(found)[0].before) == ([], None)
     assert "are not those whose digest it holds" in cards(found)[0].problem
+
+
+def test_each_agent_that_one_call_asks_has_a_card_and_a_lane_of_its_own(tmp_path: Path) -> None:
+    maps, signs = Agent("maps", model=ScriptedModel("Left.")), Agent("signs", model=ScriptedModel("Right."))
+    model = ScriptedModel(call("fan_out", call_id="c1", input="Which way?"), "Left or right.")
+    Agent("guide", model=model, tools=[fan_out([maps, signs])]).run_sync("Way?", session=str(tmp_path / "a.jsonl"))
+    found = seen(tmp_path / "a.jsonl")
+    assert [(card.target, card.end.answer if card.end else "") for card in cards(found)] == [
+        ("maps", "Left."),
+        ("signs", "Right."),
+    ]
+    assert [lane.path for lane in found.lanes] == ["guide", "guide/maps@c1@1", "guide/signs@c1@2"]
+
+
+def test_every_real_transcript_that_can_be_imported_is_a_page_with_all_its_messages(
+    shared: Path, tmp_path: Path
+) -> None:
+    shown = 0
+    for number, path in enumerate(sorted(shared.glob("corpus/*/*.*")) + sorted(shared.glob("corpus/*/*/*.*"))):
+        try:
+            sessions = import_file(path, tmp_path / f"{number}.jsonl")
+        except FormatError:
+            continue
+        for session in sessions:
+            found = seen(session)
+            rows = [row for row in found.rows if isinstance(row, MessageRow)]
+            assert len(rows) + sum([len(row.results) for row in rows]) == len(Session(session).log), path
+            assert page("page", found).count(b"</script>") == 2
+            shown += 1
+    assert shown > 5
 
 
 def test_what_is_no_session_is_refused(tmp_path: Path) -> None:

@@ -89,8 +89,8 @@ class Ending(msgspec.Struct, omit_defaults=True):
 class BoundaryRow(Row, tag="boundary"):
     """A handoff or the call of a sub-agent: from whom, to whom, what crossed, what stayed and why, and by what filter.
 
-    `before` and `after` count messages; `problem` says what could not be worked out, and why. `returned` is the id of
-    the result that brought the answer back.
+    `before` and `after` count messages (None: not known); `problem` says what could not be worked out, and why.
+    `returned` is the id of the result that brought the answer back.
     """
 
     number: int
@@ -101,7 +101,7 @@ class BoundaryRow(Row, tag="boundary"):
     step: int = 0
     at: int = 0
     notes: tuple[Note, ...] = ()
-    before: int = 0
+    before: int | None = None
     after: int = 0
     tokens_before: int | None = None
     tokens_after: int | None = None

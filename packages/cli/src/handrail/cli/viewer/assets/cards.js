@@ -23,7 +23,8 @@ function drawBoundary(row, place) {
 }
 
 function numbers(row) {
-  const said = [make("b", "", `${number(row.after ?? 0)} crossed`), ` of ${counted(row.before ?? 0, "message")}`];
+  const said = [make("b", "", `${number(row.after ?? 0)} crossed`)];
+  if (row.before !== undefined) said.push(` of ${counted(row.before, "message")}`);
   const made = (row.passed ?? []).filter((each) => each.message).length;
   if (made) said.push(`, ${made} changed or made here`);
   if (row.tokens_before !== undefined && row.tokens_after !== undefined) {
@@ -124,6 +125,6 @@ function ending(row, place) {
   const { end } = row;
   const bad = end.status !== "completed";
   const said = [end.status, row.at && end.at ? `after ${lasted(Math.max(0, end.at - row.at))}` : "", end.input || end.output ? `${number(end.input ?? 0)} in, ${number(end.output ?? 0)} out` : ""];
-  return [make("div", `numbers${bad ? " bad" : ""}`, make("span", "what", "answer"), make("span", bad ? "bad" : "dim", said.filter(Boolean).join(", ")), end.sensitivity ? label(end.sensitivity, "secret") : null),
+  return [make("div", `numbers${bad ? " bad" : ""}`, make("span", "what", "answer "), make("span", bad ? "bad" : "dim", said.filter(Boolean).join(", ")), end.sensitivity ? label(end.sensitivity, "secret") : null),
     ...(end.answer ? long(place, `${place}/e`, end.answer, "answer", 500) : [])];
 }

@@ -102,8 +102,15 @@ function draw(place) {
   article.dataset.place = place;
   article.id = row.kind === "message" && row.message.id ? `m-${row.message.id}` : `l-${row.line}`;
   const inner = { message: drawMessage, boundary: drawBoundary, call: drawCall, note: drawNote }[row.kind](row, place);
+  article.setAttribute("aria-label", nameOf(row));
   article.append(rail(row, place), make("div", "inner", ...inner));
   return article;
+}
+
+function nameOf(row) {
+  if (row.kind === "boundary") return `${row.what === "subagent" ? "sub-agent" : "handoff"} ${row.number}, ${row.source} to ${row.target}`;
+  if (row.kind === "message") return [row.message.agent || row.message.role, clock(row.message.created_at)].filter(Boolean).join(", ");
+  return row.kind === "call" ? "model call" : row.what;
 }
 
 const byColumn = Array.from({ length: data.columns ?? 1 }, () => []);

@@ -88,7 +88,7 @@ function boundaries() {
   const found = [...data.rows.entries()].filter(([, row]) => row.kind === "boundary");
   for (const [place, row] of found.slice(0, LISTED)) {
     const knob = button("", () => goTo(place), "boundary-link");
-    knob.append(make("span", "dim", `${row.number} `), colour(make("span", "who", row.source), row.source), make("span", "dim", row.what === "subagent" ? " asks " : " → "), colour(make("span", "who", row.target), row.target), make("span", "dim", ` ${number(row.after ?? 0)} of ${number(row.before ?? 0)}`));
+    knob.append(make("span", "dim", `${row.number} `), colour(make("span", "who", row.source), row.source), make("span", "dim", row.what === "subagent" ? " asks " : " → "), colour(make("span", "who", row.target), row.target), make("span", "dim", ` ${number(row.after ?? 0)}${row.before === undefined ? "" : ` of ${number(row.before)}`}`));
     made.append(make("li", "", knob));
   }
   if (found.length > LISTED) made.append(make("li", "dim", `and ${number(found.length - LISTED)} more; h goes from one to the next`));
