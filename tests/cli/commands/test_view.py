@@ -8,6 +8,8 @@ import pytest
 
 from cli.conftest import Run, one_line
 from cli.viewer import books
+from handrail.filters import user
+from handrail.sessions import Passphrase, Session
 
 
 def data_of(page: Path) -> dict[str, object]:
@@ -69,6 +71,29 @@ def test_a_session_of_a_folder_that_is_not_whole_is_listed_and_told(handrail_her
     said = [json.loads(line) for line in outcome.stdout.splitlines()]
     assert [(entry["state"], entry["ok"]) for entry in said] == [("tampered", False), ("unreadable", False)]
     assert "version 9" in said[1]["problem"]
+
+
+def test_an_encrypted_session_is_shown_to_whoever_has_its_passphrase_and_the_page_says_that_it_is_not(
+    handrail_here: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "past").mkdir()
+    (tmp_path / "key").write_text("open sesame\n")
+    session = Session(tmp_path / "past" / "a.jsonl", passphrase=Passphrase("open sesame"))
+    with session:
+        session.append(books.said(user("A secret", id="m1")))
+    assert "passphrase" in one_line(handrail_here("view", "past/a.jsonl"), 2)
+    assert not (tmp_path / "a.html").exists()
+    outcome = handrail_here("view", "past/a.jsonl", "--passphrase-file", "key")
+    assert outcome.stdout == "a.html: 1 message, 0 handoffs; intact, not sealed, encrypted\n"
+    assert "this page is not" in str(data_of(tmp_path / "a.html")["remarks"])
+    assert "all intact" in handrail_here("view", "past", "--passphrase-file", "key").stdout
+
+
+@pytest.mark.parametrize("suffix", ["gz", "zst"])
+def test_a_compressed_copy_is_shown_like_its_session(handrail_here: Run, desk_session: Path, suffix: str) -> None:
+    handrail_here("export", desk_session, "-o", f"copy.jsonl.{suffix}")
+    outcome = handrail_here("view", f"copy.jsonl.{suffix}", "-o", "copy.html")
+    assert outcome.stdout == "copy.html: 22 messages, 2 handoffs; intact, sealed, 3 boundaries run again\n"
 
 
 @pytest.mark.parametrize(

@@ -302,7 +302,7 @@ async def test_an_empty_session_says_so(tmp_path: Path, look: Look) -> None:
 REACHED = """async () => {
   const seen = new Set();
   let most = 0;
-  for (let y = 0; y < document.documentElement.scrollHeight; y += 1500) {
+  for (let y = 0; y < document.documentElement.scrollHeight; y += 2000) {
     scrollTo(0, y);
     await new Promise(requestAnimationFrame);
     await new Promise(requestAnimationFrame);

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from handrail.cli.errors import UnfitInput
+from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.modules import Modules, import_modules
 from handrail.cli.reporting import counted
 from handrail.cli.screens import aside, bar_of, progress_bar, say, say_json
@@ -21,13 +22,14 @@ def command(
         Path | None, typer.Option("-o", "--out", help="The new page; for a folder, the new folder of pages.")
     ] = None,
     show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    passphrase_file: PassphraseFile = None,
     modules: Modules = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a page.")] = False,
 ) -> None:
     """Make a page of a session: every message, what crossed each handoff and what stayed, tokens and errors."""
     import_modules(modules)
     make = _folder if os.path.isdir(file) else _page
-    made = make(file, out, as_json=as_json)
+    made = make(file, out, Keys(passphrase_file), as_json=as_json)
     if show:
         import webbrowser
 
@@ -35,14 +37,14 @@ def command(
             aside(f"handrail: no browser could be opened; open {made} yourself")
 
 
-def _page(file: str, out: Path | None, *, as_json: bool) -> Path:
+def _page(file: str, out: Path | None, keys: Keys, *, as_json: bool) -> Path:
     from handrail.cli.viewer.folders import described
     from handrail.cli.viewer.pages import page
     from handrail.cli.viewer.sheets import sheet
 
     target = place_for(out if out is not None else new_name(file, ".html"))
     with on_disk(file) as path, progress_bar(f"reading {file}", path) as progress:
-        found = sheet(path, "standard input" if file == "-" else file, progress)
+        found = sheet(path, "standard input" if file == "-" else file, progress, keys.of(path))
     write_new(target, page("page", found))
     if as_json:
         say_json(described(found, str(target)))
@@ -53,7 +55,7 @@ def _page(file: str, out: Path | None, *, as_json: bool) -> Path:
     return target
 
 
-def _folder(folder: str, out: Path | None, *, as_json: bool) -> Path:
+def _folder(folder: str, out: Path | None, keys: Keys, *, as_json: bool) -> Path:
     from handrail.cli.audits import sessions_in
     from handrail.cli.viewer.folders import written
     from handrail.sessions import SessionExists
@@ -66,7 +68,7 @@ def _folder(folder: str, out: Path | None, *, as_json: bool) -> Path:
     with sessions_in([folder]) as places, bar_of("reading", places.size) as progress:
         target.mkdir()
         many = broken = 0
-        for entry in written(folder, places, target, progress):
+        for entry in written(folder, places, target, keys, progress):
             many += 1
             broken += not entry.ok
             if as_json:

@@ -8,6 +8,7 @@ import msgspec
 
 from handrail.cli.audits import Places
 from handrail.cli.exits import one_line
+from handrail.cli.keys import Keys
 from handrail.cli.screens import Progress
 from handrail.cli.viewer.pages import page
 from handrail.cli.viewer.shapes import Sheet
@@ -41,14 +42,14 @@ class Listing(msgspec.Struct, omit_defaults=True):
     passed_over: int = 0
 
 
-def written(folder: str, places: Places, out: Path, progress: Progress | None = None) -> Iterator[Entry]:
+def written(folder: str, places: Places, out: Path, keys: Keys, progress: Progress | None = None) -> Iterator[Entry]:
     """Writes a page for each session, and at the end `index.html`, into the folder `out`, which must be there; gives
     each session as its page stands. One that cannot be read is in the list, with the reason."""
     listing = Listing(folder, [], places.passed_over)
     done = 0
     for place in places.sessions:
         inner = os.path.relpath(place.path, folder)
-        entry = _entry(place.path, inner, out)
+        entry = _entry(place.path, inner, out, keys)
         listing.entries.append(entry)
         done += place.size
         if progress is not None:
@@ -57,11 +58,11 @@ def written(folder: str, places: Places, out: Path, progress: Progress | None = 
     (out / "index.html").write_bytes(page("index", listing))
 
 
-def _entry(path: Path, inner: str, out: Path) -> Entry:
+def _entry(path: Path, inner: str, out: Path, keys: Keys) -> Entry:
     # The list itself is called index.html.
     name = "index.jsonl.html" if inner == "index.jsonl" else f"{inner.removesuffix('.jsonl')}.html"
     try:
-        found = sheet(path, inner)
+        found = sheet(path, inner, passphrase=keys.of(path, mixed=True))
     except (SessionError, OSError) as error:
         return Entry(inner, inner, "unreadable", False, problem=one_line(error))
     target = out / name
