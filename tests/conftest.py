@@ -1,13 +1,15 @@
-"""What every test may ask for: the project's folder, the folder of real transcripts, the model servers."""
+"""What every test may ask for: the project's folder, the folder of real transcripts, the servers, the stores."""
 
 import os
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from servers import aimock as model_server
+from servers import postgres
 from servers.aimock import Aimock
 
 ROOT = Path(__file__).parent.parent
@@ -66,3 +68,37 @@ def aimock(_aimock: Aimock) -> Aimock:
     """
     _aimock.reset()
     return _aimock
+
+
+@pytest.fixture(scope="session")
+def _postgres(worker_id: str) -> Iterator[str]:
+    with postgres.running(postgres.name_of_run()) as server, postgres.database(server, worker_id) as database:
+        yield database
+
+
+@pytest.fixture
+def postgres_url(_postgres: str) -> str:
+    """The URL of a Postgres database of this test's own: a schema in that of its worker."""
+    return postgres.schema(_postgres, f"s{next(_SCHEMAS)}")
+
+
+_SCHEMAS = count(1)
+
+
+@pytest.fixture(params=["folder", "sqlite", "postgres"])
+def shared_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of each kind of store that several processes can have open."""
+    return _url(request, tmp_path)
+
+
+@pytest.fixture(params=["memory", "folder", "sqlite", "postgres"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of each kind of store."""
+    return _url(request, tmp_path)
+
+
+def _url(request: pytest.FixtureRequest, folder: Path) -> str:
+    if request.param == "postgres":
+        return str(request.getfixturevalue("postgres_url"))
+    known = {"memory": "memory:", "folder": f"{folder}/sessions/", "sqlite": f"sqlite:///{folder}/sessions.db"}
+    return known[request.param]

@@ -8,6 +8,7 @@ from handrail.sessions.errors import (
     DamagedSession,
     EmptyPassphrase,
     EncryptionError,
+    ForkRefused,
     FormatError,
     HeaderTooLong,
     JournalClosed,
@@ -22,9 +23,13 @@ from handrail.sessions.errors import (
     SessionConflict,
     SessionError,
     SessionExists,
+    StoreFailed,
     TamperedRecord,
     UnfitCipher,
+    UnknownSession,
+    UnknownStore,
     UnknownView,
+    UnsupportedStore,
     UnsupportedVersion,
     WrongPassphrase,
 )
@@ -43,6 +48,7 @@ from handrail.sessions.records import (
     Header,
     MessageRecord,
     ModelCallRecord,
+    Origin,
     SessionRecord,
     StateRecord,
     SubagentRecord,
@@ -54,7 +60,10 @@ from handrail.sessions.records import (
 )
 from handrail.sessions.replay import verify
 from handrail.sessions.schemas import session_schema
+from handrail.sessions.searching import Entry, Found
 from handrail.sessions.session import Session
+from handrail.sessions.store_urls import open_store
+from handrail.sessions.storing import Store
 from handrail.sessions.tails import TornTail
 from handrail.sessions.tally import Tally
 from handrail.sessions.upgrades import Migrated, migrate
@@ -76,9 +85,12 @@ __all__ = [
     "Drift",
     "EmptyPassphrase",
     "EncryptionError",
+    "Entry",
     "Exported",
     "Footer",
+    "ForkRefused",
     "FormatError",
+    "Found",
     "HandoffRecord",
     "Header",
     "HeaderTooLong",
@@ -95,6 +107,7 @@ __all__ = [
     "Passphrase",
     "PassphraseMissing",
     "PassphraseNotNeeded",
+    "Origin",
     "Place",
     "Reading",
     "SealedSession",
@@ -106,6 +119,8 @@ __all__ = [
     "SessionRecord",
     "Spent",
     "StateRecord",
+    "Store",
+    "StoreFailed",
     "SubagentRecord",
     "Tally",
     "TamperedRecord",
@@ -116,7 +131,10 @@ __all__ = [
     "TurnRecord",
     "UnfitCipher",
     "Unknown",
+    "UnknownSession",
+    "UnknownStore",
     "UnknownView",
+    "UnsupportedStore",
     "UnsupportedVersion",
     "Usage",
     "Verdict",
@@ -129,6 +147,7 @@ __all__ = [
     "export_to",
     "import_file",
     "migrate",
+    "open_store",
     "parse_file",
     "read",
     "session_schema",

@@ -23,6 +23,11 @@ HandrailError
     │   ├── EmptyPassphrase     a passphrase of no characters
     │   └── UnfitCipher         an encryption that is not known here, or that asks for too much
     ├── UnknownView             an agent that has no view in this session
+    ├── ForkRefused             a session cannot be forked there
+    ├── UnknownSession          a store holds no session of this id
+    ├── UnknownStore            what is no store, or none that is possible here
+    ├── UnsupportedStore        a store of a schema version that is not known here
+    ├── StoreFailed             a store's database or disk refused, or is out of reach
     └── FormatError             a foreign file that is not of the format asked for
 """
 
@@ -243,6 +248,57 @@ class UnknownView(SessionError):
         self.known = tuple(known)
         found = "no agent was named and several have a view" if agent is None else f"no agent here is called {agent!r}"
         super().__init__(f"{found}; possible: {', '.join(known) or 'none, the session holds no message'}")
+
+
+class ForkRefused(SessionError):
+    """A session cannot be forked there. `at` is the message asked for, `calls` are those without a result at that
+    place, `nearest` the ids of the last message before and the first after it where it can be."""
+
+    def __init__(self, path: Where, at: str | None, problem: str, calls: Sequence[str], nearest: Sequence[str]) -> None:
+        self.path = path
+        self.at = at
+        self.calls = tuple(calls)
+        self.nearest = tuple(nearest)
+        place = "at its end" if at is None else f"at message {at!r}"
+        possible = f"; possible near it: {', '.join(map(repr, nearest))}" if nearest else ""
+        super().__init__(f"{path}: cannot be forked {place}: {problem}{possible}")
+
+
+class UnknownSession(SessionError):
+    """A store holds no session of this id, or no session can have it."""
+
+    def __init__(self, store: str, id: str, problem: str = "there is no session of this id") -> None:
+        self.store = store
+        self.id = id
+        super().__init__(f"{store}: {problem}: {id!r}")
+
+
+class UnknownStore(SessionError):
+    """What is no store, or none that is possible here. `known` are the ways to name one."""
+
+    def __init__(self, problem: str, known: Sequence[str]) -> None:
+        self.known = tuple(known)
+        super().__init__(f"{problem}; possible: {', '.join(known)}")
+
+
+class UnsupportedStore(SessionError):
+    """A store of a schema version that is not known here."""
+
+    def __init__(self, store: str, found: int, supported: int) -> None:
+        self.store = store
+        self.found = found
+        self.supported = supported
+        super().__init__(f"{store}: written in store version {found}; this Handrail knows version {supported}")
+
+
+class StoreFailed(SessionError, OSError):
+    """A store's database or disk refused, or is out of reach. Nothing of what was asked for has happened, unless it was
+    a write whose answer was lost; opening the session again tells. `problem` is what it said, without a password."""
+
+    def __init__(self, store: str, problem: str) -> None:
+        self.store = store
+        self.problem = problem
+        super().__init__(f"{store}: {problem}")
 
 
 class FormatError(SessionError):

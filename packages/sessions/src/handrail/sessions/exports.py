@@ -157,12 +157,14 @@ def _linked(reading: Reading) -> Iterator[tuple[int, bytes, AnyRecord]]:
         yield number, line, record
 
 
-def to_go_on_from(reading: Reading) -> Iterator[Writable]:
-    """A session's records without what only its own file can have. Raises `DamagedSession` where a line is no record
-    or does not follow the one before it."""
+def to_go_on_from(reading: Reading, last: int | None = None) -> Iterator[Writable]:
+    """A session's records, up to the line of this number if one is given, without what only its own file can have.
+    Raises `DamagedSession` where a line is no record or does not follow the one before it."""
     for number, _, record in _linked(reading):
         if not (_is(record, Header) or _is(record, Footer)):
             try:
                 yield unchained(record)
             except ValueError as error:
                 raise DamagedSession(reading.path, number, str(error)) from None
+        if number == last:
+            return

@@ -13,7 +13,7 @@ from handrail.sessions.codec import decode, encode, mended
 from handrail.sessions.errors import DamagedSession, HeaderTooLong, NotASession, UnsupportedVersion
 from handrail.sessions.lines import ZEROS, chained
 from handrail.sessions.passphrases import Passphrase
-from handrail.sessions.records import FORMAT, VERSION, Header, Unknown
+from handrail.sessions.records import FORMAT, VERSION, Header, Origin, Unknown
 from handrail.sessions.vaults import Vault
 from handrail.sessions.versions import migrated, readable_versions
 
@@ -62,6 +62,7 @@ def new_header(
     clock: Clock | None,
     ids: IdSource | None,
     passphrase: Passphrase | None,
+    origin: Origin | None = None,
 ) -> tuple[Header, Vault | None]:
     """The header of a new session, and with a passphrase its vault; `continues` is the head hash of the sealed session
     that it goes on from. Raises `HeaderTooLong` or `UnfitCipher`."""
@@ -73,6 +74,7 @@ def new_header(
         draft=True,
         writer=WRITER,
         continues=continues,
+        origin=origin,
     )
     return ready_header(path, header, passphrase)
 

@@ -13,7 +13,7 @@ from handrail.sessions.opening import open_to_read
 from handrail.sessions.passphrases import Passphrase, Secret, hidden
 from handrail.sessions.places import Given, Where, located
 from handrail.sessions.records import AnyRecord, Footer, Header, Unknown
-from handrail.sessions.tails import TornTail, find_tail
+from handrail.sessions.tails import TornTail, find_tail, lines_backwards
 from handrail.sessions.vaults import Decode, unlocked
 from handrail.sessions.versions import decoder
 
@@ -89,6 +89,16 @@ class Reading:
     def decode(self, line: bytes) -> AnyRecord:
         """The record of a line that was read before."""
         return self._read(line) if self.vault is None else self.vault.decode(line, self._read)
+
+    def backwards(self) -> Iterator[AnyRecord]:
+        """The records from the last to the first; no more of the session is read than is asked for."""
+        with open_to_read(self.path) as file:
+            for line in lines_backwards(file, self.end):
+                try:
+                    yield self.decode(line)
+                except ValueError as error:
+                    number = sum(1 for _ in each_line(file, file.tell())) or 1
+                    raise DamagedSession(self.path, number, str(error)) from None
 
     def records(self) -> Iterator[AnyRecord]:
         """The records alone."""

@@ -33,6 +33,14 @@ class Record(
     batch: int = 0
 
 
+class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a session was forked from: the other session's id (in its store, or else its header), and the last message
+    that both have."""
+
+    session: str
+    message: str
+
+
 class Header(Record, frozen=True, kw_only=True, tag="header"):
     """The first line: the format, its version, and whether that version is still a draft."""
 
@@ -43,7 +51,9 @@ class Header(Record, frozen=True, kw_only=True, tag="header"):
     draft: bool = False
     writer: str = ""
     continues: str | None = None
-    """The head hash of the sealed export that this session goes on from."""
+    """The head hash of the sealed export that this session goes on from, or the hash of the last line of another
+    session that it was forked from."""
+    origin: Origin | None = None
     cipher: Cipher | None = None
 
 

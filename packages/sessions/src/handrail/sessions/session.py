@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -241,6 +242,15 @@ class Session:
         """Every record, in order, none where nothing was written yet. They are read from the file each time."""
         return self.reading().records() if self.path.exists() else iter(())
 
+    def tail(self, count: int) -> tuple[Message, ...]:
+        """The last so many messages that were said, in the order they came in. They are read from the end: that takes
+        no longer in a long session than in a short one."""
+        if count <= 0 or not is_begun(self.path):
+            return ()
+        records = self.reading().backwards()
+        said = (record.message for record in records if isinstance(record, MessageRecord | ToolResultRecord))
+        return tuple(islice(said, count))[::-1]
+
     def history(self, agent: str | None = None) -> History:
         """What one agent (its name, or its agent path) sees; without a name the active agent, or the only one.
 
@@ -289,6 +299,14 @@ class Session:
         """A sealed copy at a new path: the same lines, and a footer. The session itself goes on. A path that ends in
         `.gz` or `.zst`, or a `compression`, gives a compressed one."""
         return export(self.path, path, passphrase=self._passphrase, compression=compression)
+
+    def fork(self, path: str | os.PathLike[str], *, at: str | None = None) -> Session:
+        """A session in a new file that has this one's records up to the message `at`, or all of them; a store's `fork`
+        makes one in the store. Raises `ForkRefused`, naming the nearest places, where `at` stands between a call and
+        its result, and what else `forking.fork` raises."""
+        from handrail.sessions.forking import fork
+
+        return type(self)(fork(self.path, path, at=at))
 
     def close(self) -> None:
         """Syncs and lets go of the file; the session can still be read, and be written to again."""

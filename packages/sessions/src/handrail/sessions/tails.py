@@ -138,6 +138,13 @@ def _backwards(file: BinaryIO, end: int) -> Iterator[tuple[int, int]]:
     yield 0, stop
 
 
+def lines_backwards(file: BinaryIO, end: int) -> Iterator[bytes]:
+    """The lines before byte `end`, last first, without their newlines; leaves the file at the end of each."""
+    for start, stop in _backwards(file, end):
+        if stop > start:
+            yield _read(file, start, stop)
+
+
 def was_footer(line: bytes) -> bool:
     """Whether a last line of an unknown kind has what only a footer has: it counts the records, or names the hash of
     the line before it a second time."""

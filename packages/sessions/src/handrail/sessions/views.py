@@ -112,6 +112,10 @@ class Views:
         track = self._tracks.get(path)
         return track.waits_for(call_id or "") if track is not None else None
 
+    def waiting(self) -> list[str]:
+        """The ids of all calls that are waiting for their results, in any view."""
+        return [call_id for track in self._tracks.values() for call_id in track.open_calls]
+
     def scope(self, record: SubagentRecord) -> list[History]:
         """The views within the call of a sub-agent."""
         tracks = self._tracks.items()
@@ -205,6 +209,11 @@ class _Track:
         """The call of this id that has no result yet."""
         places = self._waiting.get(call_id)
         return self._calls[places[-1]] if places else None
+
+    @property
+    def open_calls(self) -> list[str]:
+        """The ids of the calls that have no result yet."""
+        return [call.id for call, result in zip(self._calls, self._results, strict=False) if result is None]
 
     def answer(self, message: Message) -> None:
         """The result of one call; one that nothing waits for stands where it came."""

@@ -22,7 +22,7 @@ from handrail.sessions.lines import ZEROS, link
 from handrail.sessions.opening import FLAGS, lock, nameable, refuse_irregular, sync_folder
 from handrail.sessions.passphrases import Passphrase, Secret, hidden
 from handrail.sessions.places import Given, Place, Where, located
-from handrail.sessions.records import Header, Unknown, Writable
+from handrail.sessions.records import Header, Origin, Unknown, Writable
 from handrail.sessions.resuming import resumed
 from handrail.sessions.tails import TornTail
 from handrail.sessions.vaults import Sealer, Vault
@@ -88,20 +88,21 @@ class Journal:
         path: Given,
         *,
         continues: str | None = None,
+        origin: Origin | None = None,
         fsync: Fsync = "turn",
         clock: Clock | None = None,
         ids: IdSource | None = None,
         passphrase: Secret = None,
     ) -> Journal:
-        """A new journal, encrypted where there is a passphrase; `continues` is the head hash of the sealed session that
-        it goes on from.
+        """A new journal, encrypted where there is a passphrase; `continues` is the head hash of the session that it
+        goes on from, `origin` where it forked.
 
         Raises `SessionExists` where there is a file, `HeaderTooLong`, `EncryptionError` for a passphrase that is none,
         or `JournalFailed` where it cannot be made.
         """
         passphrase = hidden(passphrase)
         where = located(path)
-        header, vault = new_header(where, continues, clock, ids, passphrase)
+        header, vault = new_header(where, continues, clock, ids, passphrase, origin)
         journal = cls._locked(where, fsync, 0.0, new=True)
         try:
             journal._begin(header, vault)
@@ -124,10 +125,14 @@ class Journal:
         try:
             refuse_irregular(path, file)
             lock(file, path, timeout)
+            deleted = not os.fstat(file).st_nlink
         except BaseException:
             os.close(file)
             raise
-        return cls(path, file, fsync)
+        if not deleted:
+            return cls(path, file, fsync)
+        os.close(file)  # while it was waited for; what was written to it would be lost
+        return cls._locked(path, fsync, timeout, new=new)
 
     def _take_up(self, passphrase: Passphrase | None) -> None:
         with self.read_back() as file:

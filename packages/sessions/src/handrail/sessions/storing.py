@@ -1,0 +1,252 @@
+"""Stores: many sessions under ids of their own, wherever they are kept."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from datetime import timedelta
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+import msgspec
+
+from handrail.filters.sources import Clock, IdSource
+from handrail.sessions.copies import copied, whole_lines
+from handrail.sessions.errors import (
+    SessionConflict,
+    SessionExists,
+    UnknownSession,
+)
+from handrail.sessions.places import Given, Where, located
+from handrail.sessions.reader import Reading
+from handrail.sessions.searching import Entry, Found, folded, holds, words_of
+from handrail.sessions.session import Session
+from handrail.sessions.writer import Fsync
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Labels(msgspec.Struct, frozen=True):
+    """What a session is called and marked with, beside its lines."""
+
+    title: str = ""
+    tags: tuple[str, ...] = ()
+
+
+Relabel: TypeAlias = Callable[[Labels], Labels]
+
+
+class Store(ABC):
+    """Sessions by their ids, which may be any text but an empty one. Made by `open_store`; a context manager.
+
+    A session of a store is a `Session` like one in a file: `agent.run(…, session=store.open("desk"))`. Its lines are
+    the same, byte for byte, in every store. Titles and tags stand beside the lines and need no lock. What a store's
+    database or disk refuses is `StoreFailed`, and `JournalFailed` where a record was being written.
+    """
+
+    def __init__(self, name: str, fsync: Fsync, lock_timeout: float, clock: Clock | None) -> None:
+        self.name = name
+        self.fsync: Fsync = fsync
+        self.lock_timeout = lock_timeout
+        self.clock = clock or Clock()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>"
+
+    @abstractmethod
+    def place(self, id: str) -> Where:
+        """Where the session of this id is, or would be. Raises `UnknownSession` for what can be no id."""
+
+    @abstractmethod
+    def entries(self) -> Iterable[Entry]:
+        """What there is, last written to first."""
+
+    @abstractmethod
+    def entry(self, id: str) -> Entry:
+        """What is known of one session. Raises `UnknownSession`."""
+
+    @abstractmethod
+    def found(self, words: tuple[str, ...]) -> Iterator[Found]:
+        """The messages that hold all of these words, those of the session last written to first."""
+
+    @abstractmethod
+    def relabel(self, id: str, change: Relabel) -> None:
+        """Changes title and tags in one step. Raises `UnknownSession`."""
+
+    @abstractmethod
+    def adopt(self, id: str, lines: Iterator[bytes]) -> None:
+        """Keeps these lines as a new session, all of them or nothing. Raises `SessionExists`."""
+
+    @abstractmethod
+    def remove(self, id: str) -> None:
+        """Takes a session away, with all that belongs to it. Raises `UnknownSession`, or `SessionConflict` where it is
+        open for writing."""
+
+    def prepare(self, id: str) -> None:  # noqa: B027  # most stores need nothing
+        """Makes what has to be there before a session of this id is made."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Lets go of what the store has open; its sessions are closed before."""
+
+    def open(
+        self,
+        id: str,
+        *,
+        fsync: Fsync | None = None,
+        lock_timeout: float | None = None,
+        clock: Clock | None = None,
+        ids: IdSource | None = None,
+    ) -> Session:
+        """The session of this id. Where there is none it is made at the first write, as with a file."""
+        self.prepare(id)
+        timeout = self.lock_timeout if lock_timeout is None else lock_timeout
+        clock = clock or self.clock
+        return Session(self.place(id), fsync=fsync or self.fsync, lock_timeout=timeout, clock=clock, ids=ids)
+
+    def create(self, id: str, *, title: str = "", tags: Iterable[str] = ()) -> Session:
+        """A new session with nothing in it. Raises `SessionExists`."""
+        from handrail.sessions.writer import Journal
+
+        self.prepare(id)
+        Journal.create(self.place(id), fsync=self.fsync, clock=self.clock).close()
+        if title or (tags := tuple(tags)):
+            self.relabel(id, lambda _: Labels(title, tuple(tags)))
+        return self.open(id)
+
+    def list(
+        self, *, tag: str | None = None, agent: str | None = None, text: str | None = None, limit: int | None = None
+    ) -> tuple[Entry, ...]:
+        """The sessions last written to first: those with this tag, in which this agent spoke, and with all of these
+        words in the title or in one of their messages."""
+        words = words_of(text or "")
+        with_words = {found.session for found in self.found(words)} if words else set()
+        kept: list[Entry] = []
+        for entry in self.entries() if limit is None or limit > 0 else ():
+            if (tag is not None and tag not in entry.tags) or (agent is not None and agent not in entry.agents):
+                continue
+            if words and entry.id not in with_words and not holds(folded(entry.title), words):
+                continue
+            kept.append(entry)
+            if len(kept) == limit:
+                break
+        return tuple(kept)
+
+    def search(self, text: str, *, limit: int = 20) -> tuple[Found, ...]:
+        """The messages that hold every word of the text, in upper or lower case, also within a longer word; those of
+        the session last written to first, and of one session the last first."""
+        from itertools import islice
+
+        words = words_of(text)
+        return tuple(islice(self.found(words), max(0, limit))) if words else ()
+
+    def fork(self, id: str, *, at: str | None = None, as_: str) -> Session:
+        """A new session in this store that begins as this one, up to its message `at` or to its end.
+
+        Raises `UnknownSession`, `SessionExists`, or `ForkRefused`: there is nothing to fork, no such message, or a call
+        has no result there; then it names the nearest places where it can be.
+        """
+        from handrail.sessions.forking import fork
+
+        self._refuse_taken(as_)
+        self.entry(id)
+        with TemporaryDirectory(prefix="handrail-") as folder:
+            forked = fork(self.place(id), os.path.join(folder, "fork.jsonl"), at=at, name=id)
+            self.import_(forked, as_=as_)
+        return self.open(as_)
+
+    def rename(self, id: str, title: str) -> None:
+        """Gives a session this title. Raises `UnknownSession`."""
+        self.relabel(id, lambda labels: msgspec.structs.replace(labels, title=title))
+
+    def tag(self, id: str, *tags: str) -> None:
+        """Marks a session with these tags too. Raises `UnknownSession`."""
+        self.relabel(id, lambda labels: Labels(labels.title, tuple(dict.fromkeys((*labels.tags, *tags)))))
+
+    def untag(self, id: str, *tags: str) -> None:
+        """Takes these tags off a session, where it has them. Raises `UnknownSession`."""
+        self.relabel(id, lambda labels: Labels(labels.title, tuple([tag for tag in labels.tags if tag not in tags])))
+
+    def delete(self, id: str) -> None:
+        """Takes a session away for good, with its title, its tags and what it is found by. Its forks stay: they have
+        lines of their own. Raises `UnknownSession`, or `SessionConflict` where it is open for writing."""
+        self.remove(id)
+
+    def prune(self, older_than: timedelta, *, tag: str | None = None, parents: bool = False) -> tuple[str, ...]:
+        """Deletes what was not written to for so long, with this tag if one is given, and gives the ids.
+
+        A session that is open for writing stays. So does one with forks that stay, unless `parents` is said.
+        """
+        before = self.clock() - older_than // timedelta(milliseconds=1)
+        entries = list(self.entries())
+        old = {entry.id for entry in entries if entry.updated_at < before and (tag is None or tag in entry.tags)}
+        kept = [(entry.id, entry.parent) for entry in entries]
+        gone: list[str] = []
+        while leaves := old if parents else old - {parent for _, parent in kept}:
+            for id in sorted(leaves):
+                try:
+                    self.remove(id)
+                    gone.append(id)
+                except (SessionConflict, UnknownSession):
+                    pass  # in use, or gone already
+            old = old - leaves
+            kept = [(id, parent) for id, parent in kept if id not in gone]
+        return tuple(gone)
+
+    def ancestry(self, id: str) -> tuple[str, ...]:
+        """The session itself, the one it was forked from, and so on, as far as they are kept here. Raises
+        `UnknownSession`."""
+        line, parent = [id], self.entry(id).parent
+        while parent is not None and parent not in line:
+            try:
+                above = self.entry(parent).parent
+                line.append(parent)
+                parent = above
+            except UnknownSession:
+                break
+        return tuple(line)
+
+    def forks(self, id: str) -> tuple[str, ...]:
+        """The sessions that were forked from this one, last written to first."""
+        return tuple([entry.id for entry in self.entries() if entry.parent == id])
+
+    def export(self, id: str, path: str | os.PathLike[str]) -> Path:
+        """Copies a session to a new file, byte for byte; what is torn at the end is left out. A sealed copy is made by
+        `store.open(id).export(path)`.
+
+        Raises `UnknownSession`, `DamagedSession` where a line does not follow the one before it, `SessionExists`, or
+        `JournalFailed` where no file can be made.
+        """
+        from pathlib import Path
+
+        self.entry(id)
+        return copied(whole_lines(Reading(self.place(id))), Path(path))
+
+    def import_(self, path: Given, *, as_: str | None = None) -> str:
+        """Copies a session file in, byte for byte, under this id or the one in its header, and gives the id.
+
+        Raises `SessionExists`, what reading a session raises, and `DamagedSession` where a line does not follow the one
+        before it; nothing is kept then.
+        """
+        reading = Reading(located(path))
+        id = reading.header.id if as_ is None else as_
+        self._refuse_taken(id)
+        self.prepare(id)
+        self.adopt(id, whole_lines(reading))
+        return id
+
+    def _refuse_taken(self, id: str) -> None:
+        place = self.place(id)
+        if place.exists():
+            raise SessionExists(place)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,134 @@
+"""What is SQLite's own in the SQLite store."""
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from handrail.filters import user
+from handrail.sessions import (
+    JournalFailed,
+    MessageRecord,
+    SessionConflict,
+    StoreFailed,
+    UnsupportedStore,
+    open_store,
+    verify,
+)
+
+
+def said(text: str) -> MessageRecord:
+    return MessageRecord(path="desk", message=user(text, id=text))
+
+
+def test_a_database_of_a_newer_version_is_refused_with_both_versions(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with open_store(path) as store, store.open("desk") as session:
+        session.append(said("one"))
+    with sqlite3.connect(path) as other:
+        other.execute("UPDATE handrail_store SET version = 7")
+    other.close()
+    before = path.read_bytes()
+    with open_store(path) as store, pytest.raises(UnsupportedStore, match=r"version 7; .* version 1"):
+        store.list()
+    assert path.read_bytes() == before
+
+
+def test_the_tables_stand_beside_those_of_an_application(tmp_path: Path) -> None:
+    path = tmp_path / "app.db"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE users (name)")
+    other.close()
+    with open_store(path) as store, store.open("desk") as session:
+        session.append(said("one"))
+        assert [entry.id for entry in store.list()] == ["desk"]
+
+
+def test_what_is_no_database_is_told_and_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    path.write_bytes(b"not a database" * 100)
+    with open_store(path) as store:
+        with pytest.raises(StoreFailed, match=r"s\.db: file is not a database"):
+            store.list()
+        with pytest.raises(JournalFailed):
+            store.open("desk").append(said("one"))
+    assert path.read_bytes() == b"not a database" * 100
+    with pytest.raises(StoreFailed, match="No such file"):
+        open_store(tmp_path / "missing" / "s.db").list()
+
+
+def test_only_its_owner_can_read_it_and_no_lock_stays(tmp_path: Path) -> None:
+    with open_store(tmp_path / "s.db") as store, store.open("desk") as session:
+        session.append(said("one"))
+        assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+    assert [path.name for path in tmp_path.iterdir()] == ["s.db"]
+
+
+def test_a_record_synced_always_is_on_the_disk_when_the_append_returns(tmp_path: Path) -> None:
+    script = """
+import sys
+from handrail.filters import user
+from handrail.sessions import MessageRecord, open_store
+session = open_store(sys.argv[1], fsync=sys.argv[2]).open("desk")
+session.append(MessageRecord(path="desk", message=user("one")))
+print("begin", flush=True)
+for _ in range(5):
+    session.append(MessageRecord(path="desk", message=user("more")))
+print("end", flush=True)
+"""
+    syncs = {}
+    for fsync in ("always", "turn"):
+        trace = tmp_path / f"{fsync}.trace"
+        command = ["strace", "-f", "-e", "trace=fsync,fdatasync,write", "-o", str(trace), sys.executable, "-c", script]
+        try:
+            subprocess.run([*command, str(tmp_path / f"{fsync}.db"), fsync], check=True, stdout=subprocess.DEVNULL)
+        except FileNotFoundError:
+            pytest.skip("needs strace")
+        part = trace.read_text().partition('"begin')[2].partition('"end')[0]
+        syncs[fsync] = part.count("sync(")
+    assert syncs == {"always": 5, "turn": 0}
+
+
+def test_another_connection_that_holds_the_database_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with open_store(path) as store, store.open("desk") as session:
+        session.append(said("one"))
+        holder = subprocess.Popen(
+            [sys.executable, "-c", _HOLDER, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        session.append(said("two"))
+        holder.communicate()
+    assert verify(store.place("desk")).counts["message"] == 2
+    store.close()
+
+
+_HOLDER = """
+import sqlite3, sys, time
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN IMMEDIATE")
+print("held", flush=True)
+time.sleep(0.2)
+connection.execute("COMMIT")
+connection.close()
+"""
+
+
+def test_a_lock_that_was_lost_does_not_let_one_writer_write_over_another(tmp_path: Path) -> None:
+    with open_store(tmp_path / "s.db") as store:
+        first = store.open("desk")
+        first.append(said("one"))
+        for lock in tmp_path.glob("*.lock"):
+            lock.unlink()
+        with store.open("desk") as second:
+            second.append(said("two"))
+        with pytest.raises(SessionConflict):
+            first.append(said("three"))
+        first.reload()
+        first.append(said("three"))
+        first.close()
+        assert [message.text for message in store.open("desk").log] == ["one", "two", "three"]
+        assert verify(store.place("desk")).ok

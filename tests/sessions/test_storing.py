@@ -1,0 +1,467 @@
+"""What every store does alike, and what its sessions hold."""
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from handrail.filters import FixedClock, ToolCall, assistant, full, tool_result, user
+from handrail.sessions import (
+    DamagedSession,
+    ForkRefused,
+    JournalFailed,
+    MessageRecord,
+    Origin,
+    Session,
+    SessionChanged,
+    SessionConflict,
+    SessionExists,
+    Store,
+    ToolResultRecord,
+    UnknownSession,
+    UnknownStore,
+    open_store,
+    read,
+    verify,
+)
+from handrail.sessions.opening import open_to_read
+from sessions.conversations import Conversation
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[Store]:
+    with open_store(store_url) as store:
+        yield store
+
+
+def said(text: str, agent: str = "desk") -> MessageRecord:
+    return MessageRecord(path=agent, message=user(text, id=text))
+
+
+def keep(store: Store, id: str, *texts: str, agent: str = "desk") -> None:
+    with store.open(id) as session:
+        for text in texts:
+            session.append(said(text, agent))
+
+
+def content(store: Store, id: str) -> bytes:
+    return b"".join([line + b"\n" for _, _, line, _ in read(store.place(id)).lines()])
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Path:
+    """A conversation in which the desk handed over to billing, and billing asked research."""
+    path = tmp_path / "talk.jsonl"
+    with Conversation(path) as talk:
+        talk.say("desk", user("I was charged twice."))
+        talk.hand_over("desk", "billing", full())
+        talk.ask("billing", "research", full(), "Look it up.", "Twice indeed.")
+        talk.say("billing", assistant("You were.", agent="billing"))
+    return path
+
+
+def test_a_session_is_made_at_its_first_write_and_gone_on_with(store: Store) -> None:
+    session = store.open("desk")
+    assert (session.views, session.log, session.tail(3)) == ({}, (), ())
+    assert store.list() == ()
+    session.append(said("one"), said("two"))
+    session.close()
+    keep(store, "desk", "three")
+    assert [message.text for message in store.open("desk").history("desk")] == ["one", "two", "three"]
+    assert verify(store.place("desk")).state == "intact"
+
+
+def test_a_session_that_was_created_is_there_and_not_created_again(store: Store) -> None:
+    store.create("desk", title="A refund", tags=["vip"])
+    (entry,) = store.list()
+    assert (entry.id, entry.title, entry.tags, entry.messages) == ("desk", "A refund", ("vip",), 0)
+    with pytest.raises(SessionExists):
+        store.create("desk")
+
+
+def test_the_lines_are_the_same_byte_for_byte_in_every_store(store: Store, talk: Path, tmp_path: Path) -> None:
+    assert store.import_(talk, as_="copy") == "copy"
+    assert content(store, "copy") == talk.read_bytes()
+    assert store.export("copy", tmp_path / "back.jsonl").read_bytes() == talk.read_bytes()
+    assert verify(store.place("copy")).handoffs == verify(talk).handoffs == 2
+    assert store.open("copy").views == Session(talk).views
+    assert store.open("copy").handoffs == Session(talk).handoffs
+    with store.open("copy") as session:
+        session.append(said("more", "billing"))
+    assert verify(store.place("copy")).ok
+
+
+def test_offsets_and_every_reader_of_bytes_find_what_they_find_in_a_file(store: Store, talk: Path) -> None:
+    store.import_(talk, as_="copy")
+    with open_to_read(store.place("copy")) as file:
+        assert file.read() == talk.read_bytes()
+        for offset in range(0, talk.stat().st_size, 97):
+            file.seek(offset)
+            assert file.read(41) == talk.read_bytes()[offset : offset + 41]
+            assert file.tell() == min(offset + 41, talk.stat().st_size)
+
+
+def test_a_file_that_is_not_whole_is_not_taken_in(store: Store, talk: Path) -> None:
+    lines = talk.read_bytes().splitlines(keepends=True)
+    talk.write_bytes(b"".join(lines[:3] + lines[4:]))
+    with pytest.raises(DamagedSession, match="line 4"):
+        store.import_(talk, as_="copy")
+    assert store.list() == ()
+
+
+def test_what_is_there_is_not_overwritten(store: Store, talk: Path, tmp_path: Path) -> None:
+    keep(store, "desk", "one")
+    before = content(store, "desk")
+    with pytest.raises(SessionExists):
+        store.import_(talk, as_="desk")
+    with pytest.raises(SessionExists):
+        store.export("desk", talk)
+    with pytest.raises(SessionExists):
+        store.fork("desk", as_="desk")
+    with pytest.raises(JournalFailed):
+        store.export("desk", tmp_path / "none" / "x.jsonl")
+    assert content(store, "desk") == before
+
+
+def test_a_sealed_copy_comes_out_of_every_store(store: Store, tmp_path: Path) -> None:
+    keep(store, "desk", "one")
+    assert verify(store.open("desk").export(tmp_path / "sealed.jsonl")).sealed
+
+
+def test_the_list_is_newest_first_and_says_what_each_session_is(store: Store, talk: Path) -> None:
+    store.import_(talk, as_="talk")
+    keep(store, "other", "hello")
+    keep(store, "talk", "again", agent="billing")
+    newest, oldest = store.list()
+    assert (newest.id, oldest.id) == ("talk", "other")
+    assert newest.agents == ("desk", "billing", "research")
+    assert newest.messages == len(store.open("talk").log)
+    assert newest.created_at == read(talk).header.created_at <= newest.updated_at
+    assert store.list(agent="research") == (newest,)
+    assert store.list(limit=1) == (newest,)
+    assert store.list(limit=0) == ()
+
+
+def test_titles_and_tags_are_given_and_taken_while_a_session_is_open_for_writing(store: Store) -> None:
+    with store.open("desk") as session:
+        session.append(said("one"))
+        store.rename("desk", "Ein Rückruf")
+        store.tag("desk", "vip", "open", "vip")
+        store.untag("desk", "open", "never")
+    assert [(entry.title, entry.tags) for entry in store.list(tag="vip")] == [("Ein Rückruf", ("vip",))]
+    assert [entry.id for entry in store.list(text="RÜCK")] == ["desk"]
+    assert store.list(tag="open") == ()
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda store, path: store.rename("nobody", "x"),
+        lambda store, path: store.tag("nobody", "x"),
+        lambda store, path: store.delete("nobody"),
+        lambda store, path: store.fork("nobody", as_="new"),
+        lambda store, path: store.export("nobody", path),
+        lambda store, path: store.ancestry("nobody"),
+    ],
+)
+def test_an_id_that_is_not_there_is_named(store: Store, act: Callable[[Store, Path], object], tmp_path: Path) -> None:
+    keep(store, "desk", "one")
+    with pytest.raises(UnknownSession, match="nobody"):
+        act(store, tmp_path / "x.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("words", "ids"),
+    [
+        ("refund", ["b", "a"]),
+        ("REFUND twice", ["a"]),
+        ("und", ["b", "a"]),
+        ("北京", ["c"]),
+        ("京", ["c"]),
+        ("100%", ["d"]),
+        ('say "it_is"', ["d"]),
+        ("it-is", []),
+        ("straße", ["e"]),
+        ("STRASSE", ["e"]),
+        ("zero byte", ["f"]),
+        ("nothing of it", []),
+        ("  ", []),
+    ],
+)
+def test_a_search_finds_the_messages_that_hold_every_word(store: Store, words: str, ids: list[str]) -> None:
+    keep(store, "a", "A refund, charged twice")
+    keep(store, "b", "no more", "Refunds take a week")
+    keep(store, "c", "我在北京天安门")
+    keep(store, "d", '100% sure, they say "it_is"\\')
+    keep(store, "e", "Bahnhofstraße 5")
+    keep(store, "f", "a zero\0byte")
+    assert [found.session for found in store.search(words)] == ids
+    assert [entry.id for entry in store.list(text=words)] == (ids if words.strip() else list("fedcba"))
+
+
+def test_what_is_found_says_where_it_stands_with_the_words_around(store: Store) -> None:
+    keep(store, "desk", "x" * 100 + " the ORDER number " + "y" * 100, agent="billing")
+    (found,) = store.search("order")
+    assert (found.session, found.agent) == ("desk", "billing")
+    assert found.message == store.open("desk").log[0].id
+    assert "the ORDER number" in found.snippet
+    assert (found.snippet[:2], found.snippet[-2:]) == ("…x", "y…")
+
+
+def test_a_message_is_found_at_once_while_its_turn_goes_on(store: Store) -> None:
+    with store.open("desk") as session:
+        session.append(said("a needle"))
+        assert [found.message for found in store.search("needle")] == ["a needle"]
+        assert store.list()[0].messages == 1
+
+
+def test_a_fork_begins_alike_and_goes_its_own_way(store: Store, talk: Path) -> None:
+    store.import_(talk, as_="talk")
+    first = store.open("talk").log[0].id
+    fork = store.fork("talk", at=first, as_="other")
+    assert [message.id for message in fork.log] == [first]
+    with fork:
+        fork.append(said("another way"))
+    header, cut = read(store.place("other")).header, read(store.place("talk"))
+    assert header.origin == Origin("talk", first)
+    assert header.id != cut.header.id
+    assert verify(store.place("other")).ok
+    assert content(store, "talk") == talk.read_bytes()
+    assert (store.ancestry("other"), store.forks("talk")) == (("other", "talk"), ("other",))
+
+
+def test_a_whole_fork_has_every_view_and_verifies(store: Store, talk: Path) -> None:
+    store.import_(talk, as_="talk")
+    store.fork("talk", as_="copy")
+    third = store.fork("copy", as_="third")
+    assert third.views == Session(talk).views
+    assert verify(store.place("third")).handoffs == 2
+    assert store.ancestry("third") == ("third", "copy", "talk")
+    store.delete("copy")
+    assert store.ancestry("third") == ("third",)
+
+
+def test_a_fork_never_stands_between_a_call_and_its_result(store: Store) -> None:
+    asked, other = ToolCall("c1", "search"), ToolCall("c2", "search")
+    with store.open("desk") as session:
+        session.append(said("m1"), MessageRecord(path="desk", message=assistant(asked, other, id="m2", agent="desk")))
+        session.append(ToolResultRecord(path="desk", message=tool_result(other, "b", id="m3", agent="desk")))
+        session.append(ToolResultRecord(path="desk", message=tool_result(asked, "a", id="m4", agent="desk")))
+    for at, calls in (("m2", ("c1", "c2")), ("m3", ("c1",))):
+        with pytest.raises(ForkRefused, match=f"{calls[0]!r} has no result there; possible near it: 'm1', 'm4'") as no:
+            store.fork("desk", at=at, as_="fork")
+        assert (no.value.calls, no.value.nearest) == (calls, ("m1", "m4"))
+    assert [entry.id for entry in store.list()] == ["desk"]
+    assert len(store.fork("desk", at="m4", as_="fork").log) == 4
+
+
+def test_a_fork_of_nothing_or_at_nothing_is_refused(store: Store) -> None:
+    store.create("empty")
+    with pytest.raises(ForkRefused, match="no message"):
+        store.fork("empty", as_="fork")
+    keep(store, "desk", "one")
+    with pytest.raises(ForkRefused, match=r"at message 'two': it holds no such message.*'one'"):
+        store.fork("desk", at="two", as_="fork")
+
+
+def test_what_is_deleted_is_gone_with_all_that_belongs_to_it(store: Store) -> None:
+    keep(store, "desk", "a needle")
+    store.tag("desk", "vip")
+    keep(store, "kept", "a needle")
+    store.delete("desk")
+    assert [entry.id for entry in store.list()] == ["kept"]
+    assert [found.session for found in store.search("needle")] == ["kept"]
+    keep(store, "desk", "begun anew")
+    assert store.list(text="anew")[0].tags == ()
+    assert len(store.open("desk").log) == 1
+
+
+def test_a_session_that_is_open_for_writing_is_not_deleted(store: Store) -> None:
+    with store.open("desk") as session:
+        session.append(said("one"))
+        with pytest.raises(SessionConflict):
+            store.delete("desk")
+        session.append(said("two"))
+    assert len(store.open("desk").log) == 2
+
+
+def test_prune_takes_what_is_old_and_keeps_what_has_forks(store: Store) -> None:
+    for id in ("a", "b", "c"):
+        keep(store, id, "one")
+    store.fork("a", as_="fork")
+    store.tag("fork", "keep")
+    store.tag("b", "x")
+    assert store.prune(timedelta(days=1)) == ()
+    store.clock = FixedClock(store.clock() + 2 * 86_400_000)
+    with store.open("c") as session:
+        session.append(said("still here"))
+        assert store.prune(timedelta(days=1), tag="x") == ("b",)
+        store.clock = FixedClock(store.clock() + 9 * 86_400_000)
+        assert store.prune(timedelta(days=1)) == ("fork", "a")
+    assert [entry.id for entry in store.list()] == ["c"]
+
+
+def test_prune_takes_parents_where_it_is_told(store: Store) -> None:
+    keep(store, "a", "one")
+    store.fork("a", as_="fork")
+    store.tag("a", "x")
+    store.clock = FixedClock(store.clock() + 2 * 86_400_000)
+    assert store.prune(timedelta(days=1), tag="x") == ()
+    assert store.prune(timedelta(days=1), tag="x", parents=True) == ("a",)
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        ["..", ".", "../x", "/etc/x", "a/b", "a\\b"],
+        ["Desk", "desk", "DESK"],
+        ["a\0b", "a b\n", "é", "e\u0301", "%2F", "北"],
+        ["x" * 5000, "x" * 5001, "X" * 300],
+        ["a", "a.labels", "a.labels.json", ".hidden", "con"],
+    ],
+)
+def test_an_id_is_any_text_and_none_is_taken_for_another(store: Store, ids: list[str], tmp_path: Path) -> None:
+    for id in ids:
+        keep(store, id, f"of {id}")
+        store.rename(id, id)
+    assert {entry.id for entry in store.list()} == set(ids)
+    for id in ids:
+        assert [message.text for message in store.open(id).log] == [f"of {id}"]
+        assert [entry.id for entry in store.list() if entry.title == id] == [id]
+    assert {path.parent.name for path in tmp_path.rglob("*.jsonl")} <= {"sessions"}
+
+
+@pytest.mark.parametrize("id", ["", "\ud800"])
+def test_what_cannot_be_an_id_is_refused(store: Store, id: str) -> None:
+    with pytest.raises(UnknownSession, match="no session can have this id"):
+        store.open(id)
+
+
+def test_a_second_writer_is_refused_and_nothing_is_lost(store: Store) -> None:
+    with store.open("desk") as first:
+        first.append(said("one"))
+        second = store.open("desk")
+        with pytest.raises(SessionConflict):
+            second.append(said("two"))
+        first.append(said("three"))
+    second.append(said("two"))
+    second.close()
+    assert [message.text for message in store.open("desk").log] == ["one", "three", "two"]
+
+
+def test_what_was_read_before_another_wrote_is_not_written_on(store: Store) -> None:
+    stale = store.open("desk")
+    assert stale.views == {}
+    keep(store, "desk", "one")
+    with pytest.raises(SessionChanged):
+        stale.append(said("two"))
+    stale.reload()
+    stale.append(said("two"))
+    stale.close()
+    assert len(store.open("desk").log) == 2
+
+
+def test_a_writer_waits_as_long_as_it_is_told(store: Store) -> None:
+    first = store.open("desk")
+    first.append(said("one"))
+    threading.Timer(0.05, first.close).start()
+    with store.open("desk", lock_timeout=30) as second:
+        second.append(said("two"))
+    assert len(store.open("desk").log) == 2
+
+
+def test_what_cannot_be_stored_leaves_nothing_behind_and_the_next_writer_works(store: Store) -> None:
+    bad = MessageRecord(path=object(), message=user("x", id="bad"))  # type: ignore[arg-type]
+    session = store.open("desk")
+    with pytest.raises(TypeError):
+        session.append(said("good"), bad)
+    with store.open("other") as other:
+        other.append(said("at once"))
+    session.append(said("after"))
+    session.close()
+    assert [message.text for message in store.open("desk").log] == ["after"]
+    assert verify(store.place("desk")).ok
+
+
+def test_the_last_messages_come_without_the_rest(store: Store) -> None:
+    keep(store, "desk", *[f"m{number}" for number in range(50)])
+    session = store.open("desk")
+    assert [message.text for message in session.tail(3)] == ["m47", "m48", "m49"]
+    assert session.tail(99) == session.log
+    assert session.tail(0) == ()
+
+
+def test_half_a_surrogate_pair_is_replaced_and_whole_numbers_keep_every_digit(store: Store, tmp_path: Path) -> None:
+    numbers = '{"id": 2512292042121000001, "big": 123456789012345678901234567890, "f": 1.0, "e": 1e3}'
+    asked = ToolCall("c1", "scrape", numbers)
+    with store.open("desk") as session:
+        session.append(MessageRecord(path="desk", message=assistant(asked, id="m1", agent="desk")))
+        result = tool_result(asked, "ok \ud83d end \U0001f378 \udcb0 é 北", id="m2", agent="desk")
+        session.append(ToolResultRecord(path="desk", message=result))
+    said_again, result_again = store.open("desk").log
+    assert result_again.text == "ok \ufffd end \U0001f378 \ufffd é 北"
+    assert said_again.tool_calls[0].arguments == asked.arguments
+    with open_store("memory:") as other:
+        other.import_(store.export("desk", tmp_path / "desk.jsonl"), as_="again")
+        assert other.open("again").log == store.open("desk").log
+
+
+@pytest.mark.parametrize("url", ["redis://localhost", "sqlite://", "sqlite:path.db", "nothing", "", "memory://x"])
+def test_what_is_no_store_is_refused_with_those_there_are(url: str) -> None:
+    with pytest.raises(UnknownStore, match=r"possible: memory:, a folder/, sqlite:///path.db"):
+        open_store(url)
+
+
+_WORKERS = """
+import sys, threading
+from handrail.filters import user
+from handrail.sessions import MessageRecord, open_store
+url, process = sys.argv[1:]
+with open_store(url, lock_timeout=30) as store:
+    def work(number):
+        for turn in range(25):
+            name = f"{process}-{number}-{turn}"
+            with store.open(f"s{number % 4}") as session:
+                session.append(MessageRecord(path="desk", message=user(name, id=name)))
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(20)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+"""
+
+
+def test_many_writers_in_two_processes_wait_for_each_other(shared_url: str) -> None:
+    workers = [
+        subprocess.Popen([sys.executable, "-c", _WORKERS, shared_url, name], stderr=subprocess.PIPE) for name in "ab"
+    ]
+    assert b"".join([worker.communicate()[1] for worker in workers]).decode() == ""
+    with open_store(shared_url) as store:
+        ids = [message.id for entry in store.list() for message in store.open(entry.id).log]
+        assert len(ids) == len(set(ids)) == 1000
+        for start in {id.rpartition("-")[0] for id in ids}:
+            turns = [int(id.rpartition("-")[2]) for id in ids if id.rpartition("-")[0] == start]
+            assert turns == list(range(25))
+        assert [verify(store.place(entry.id)).state for entry in store.list()] == ["intact"] * 4
+
+
+_KILLED = """
+import os, signal, sys
+from handrail.filters import user
+from handrail.sessions import MessageRecord, open_store
+session = open_store(sys.argv[1]).open("desk")
+for number in range(20):
+    session.append(MessageRecord(path="desk", message=user(f"m{number}", id=f"m{number}")))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_process_loses_nothing_acknowledged_and_holds_nothing(shared_url: str) -> None:
+    assert subprocess.run([sys.executable, "-c", _KILLED, shared_url], check=False).returncode == -9
+    with open_store(shared_url, lock_timeout=10) as store:
+        keep(store, "desk", "after")
+        assert [message.text for message in store.open("desk").log] == [*[f"m{at}" for at in range(20)], "after"]
+        assert [found.message for found in store.search("m19")] == ["m19"]
+        assert verify(store.place("desk")).ok
