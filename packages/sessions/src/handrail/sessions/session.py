@@ -69,6 +69,7 @@ class Session:
 
     `fsync` is `always`, `turn` or `never` (see `Journal`), `lock_timeout` the seconds to wait for another writer. With
     a `passphrase` the session is encrypted, or opened where it is there; its key is made once.
+    One that is not `lasting` is closed at the end of every run, unless it is entered with `with`.
     `append` writes records and leaves `views` alone: who appends keeps them, as the agent loop does, or calls
     `reload`. Where the disk refuses a record, nothing more is written (`JournalFailed` again, as it would follow a gap)
     until `reload` or `close`, or until another run begins; what is asked for then is what the file holds.
@@ -83,6 +84,7 @@ class Session:
         clock: Clock | None = None,
         ids: IdSource | None = None,
         passphrase: Secret = None,
+        lasting: bool = True,
     ) -> None:
         passphrase = hidden(passphrase)
         self.path = located(path)
@@ -93,6 +95,7 @@ class Session:
         self._journal: Journal | None = None
         self._loaded: _Loaded | None = None
         self._in_use = False
+        self._lasting = lasting
 
     @classmethod
     def open(
@@ -226,6 +229,8 @@ class Session:
             yield
         finally:
             self._in_use = False
+            if not self._lasting:
+                self.close()
 
     @property
     def torn(self) -> TornTail | None:
@@ -316,6 +321,7 @@ class Session:
             self._loaded = None
 
     def __enter__(self) -> Self:
+        self._lasting = True
         return self
 
     def __exit__(

@@ -101,11 +101,14 @@ class Store(ABC):
         clock: Clock | None = None,
         ids: IdSource | None = None,
     ) -> Session:
-        """The session of this id. Where there is none it is made at the first write, as with a file."""
+        """The session of this id. Where there is none it is made at the first write, as with a file. A run lets go of
+        it at its end; `with store.open(id) as session:` holds it for several."""
         self.prepare(id)
         timeout = self.lock_timeout if lock_timeout is None else lock_timeout
         clock = clock or self.clock
-        return Session(self.place(id), fsync=fsync or self.fsync, lock_timeout=timeout, clock=clock, ids=ids)
+        return Session(
+            self.place(id), fsync=fsync or self.fsync, lock_timeout=timeout, clock=clock, ids=ids, lasting=False
+        )
 
     def create(self, id: str, *, title: str = "", tags: Iterable[str] = ()) -> Session:
         """A new session with nothing in it. Raises `SessionExists`."""

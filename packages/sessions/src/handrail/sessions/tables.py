@@ -167,7 +167,7 @@ ADD_LINE = "INSERT INTO handrail_lines (place, line, written_at) VALUES (?, ?, ?
 
 
 def refuse_too_long(end: int) -> None:
-    """Raises `OSError` for a session that would be longer than its offsets can say."""
+    """Raises `OSError` where a session would reach into the keys of the next."""
     if end >> BITS:
         raise OSError(errno.EFBIG, "a session in a database has up to 64 GiB")
 
