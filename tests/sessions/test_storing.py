@@ -387,6 +387,37 @@ def test_what_cannot_be_stored_leaves_nothing_behind_and_the_next_writer_works(s
     assert verify(store.place("desk")).ok
 
 
+def test_after_a_write_that_failed_another_connection_writes_at_once(shared_url: str) -> None:
+    bad = MessageRecord(path=object(), message=user("x", id="bad"))  # type: ignore[arg-type]
+    with open_store(shared_url) as store, open_store(shared_url) as elsewhere:
+        session = store.open("desk")
+        for _ in range(2):
+            with pytest.raises(TypeError):
+                session.append(said("good"), bad)
+            keep(elsewhere, "other", "at once")
+        session.close()
+        keep(elsewhere, "desk", "from elsewhere")
+        assert [len(store.open(id).log) for id in ("desk", "other")] == [1, 2]
+
+
+def test_two_that_copy_to_one_id_at_once_leave_one_whole_session(store: Store, talk: Path) -> None:
+    outcomes: list[str] = []
+
+    def copy() -> None:
+        try:
+            outcomes.append(store.import_(talk, as_="copy"))
+        except SessionExists:
+            outcomes.append("there is one")
+
+    threads = [threading.Thread(target=copy) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["copy", *["there is one"] * 7]
+    assert content(store, "copy") == talk.read_bytes()
+
+
 def test_the_last_messages_come_without_the_rest(store: Store) -> None:
     keep(store, "desk", *[f"m{number}" for number in range(50)])
     session = store.open("desk")

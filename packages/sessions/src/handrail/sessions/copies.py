@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 def copied(lines: Iterator[bytes], target: Path) -> Path:
     """Writes the lines to a new file that is there whole or not at all. Raises `SessionExists` or `JournalFailed`."""
-    part = target.with_name(f"{target.name}.part")
+    # Another that copies to the same place at once has a part of its own.
+    part = target.with_name(f"{target.name}.{os.urandom(4).hex()}.part")
     try:
-        with open(nameable(part), "wb", opener=_private) as copy:
+        with open(nameable(part), "xb", opener=_private) as copy:
             for line in lines:
                 copy.write(line + b"\n")
             copy.flush()

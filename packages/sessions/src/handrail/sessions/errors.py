@@ -28,6 +28,7 @@ HandrailError
     ├── UnknownStore            what is no store, or none that is possible here
     ├── UnsupportedStore        a store of a schema version that is not known here
     ├── StoreFailed             a store's database or disk refused, or is out of reach
+    │   └── StoreBusy           others kept a store's database busy for too long
     └── FormatError             a foreign file that is not of the format asked for
 """
 
@@ -299,6 +300,10 @@ class StoreFailed(SessionError, OSError):
         self.store = store
         self.problem = problem
         super().__init__(f"{store}: {problem}")
+
+
+class StoreBusy(StoreFailed, TimeoutError):
+    """Others kept a store's database busy for too long. Nothing of what was asked for has happened."""
 
 
 class FormatError(SessionError):

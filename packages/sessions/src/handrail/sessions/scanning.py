@@ -24,7 +24,7 @@ class Scan:
     def to(self, where: Where, size: int) -> Summary:
         """The summary up to this byte; a line that is not whole is left out. Raises `OSError`."""
         if size < self._seen:
-            self.__init__()  # type: ignore[misc]  # it was cut, or is another file
+            self.summary, self._seen = Summary(), 0  # it was cut, or is another file
         if size > self._seen:
             with open_to_read(where, 1 << 16) as file:
                 file.seek(self._seen)

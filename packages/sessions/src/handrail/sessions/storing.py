@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from datetime import timedelta
-from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
@@ -26,6 +24,7 @@ from handrail.sessions.session import Session
 from handrail.sessions.writer import Fsync
 
 if TYPE_CHECKING:
+    from datetime import timedelta
     from pathlib import Path
 
 
@@ -81,9 +80,9 @@ class Store(ABC):
         """Keeps these lines as a new session, all of them or nothing. Raises `SessionExists`."""
 
     @abstractmethod
-    def remove(self, id: str) -> None:
-        """Takes a session away, with all that belongs to it. Raises `UnknownSession`, or `SessionConflict` where it is
-        open for writing."""
+    def delete(self, id: str) -> None:
+        """Takes a session away for good, with its title, its tags and what it is found by. Its forks stay: they have
+        lines of their own. Raises `UnknownSession`, or `SessionConflict` where it is open for writing."""
 
     def prepare(self, id: str) -> None:  # noqa: B027  # most stores need nothing
         """Makes what has to be there before a session of this id is made."""
@@ -116,8 +115,8 @@ class Store(ABC):
 
         self.prepare(id)
         Journal.create(self.place(id), fsync=self.fsync, clock=self.clock).close()
-        if title or (tags := tuple(tags)):
-            self.relabel(id, lambda _: Labels(title, tuple(tags)))
+        if (labels := Labels(title, tuple(dict.fromkeys(tags)))) != Labels():
+            self.relabel(id, lambda _: labels)
         return self.open(id)
 
     def list(
@@ -152,6 +151,8 @@ class Store(ABC):
         Raises `UnknownSession`, `SessionExists`, or `ForkRefused`: there is nothing to fork, no such message, or a call
         has no result there; then it names the nearest places where it can be.
         """
+        from tempfile import TemporaryDirectory
+
         from handrail.sessions.forking import fork
 
         self._refuse_taken(as_)
@@ -173,17 +174,12 @@ class Store(ABC):
         """Takes these tags off a session, where it has them. Raises `UnknownSession`."""
         self.relabel(id, lambda labels: Labels(labels.title, tuple([tag for tag in labels.tags if tag not in tags])))
 
-    def delete(self, id: str) -> None:
-        """Takes a session away for good, with its title, its tags and what it is found by. Its forks stay: they have
-        lines of their own. Raises `UnknownSession`, or `SessionConflict` where it is open for writing."""
-        self.remove(id)
-
     def prune(self, older_than: timedelta, *, tag: str | None = None, parents: bool = False) -> tuple[str, ...]:
         """Deletes what was not written to for so long, with this tag if one is given, and gives the ids.
 
         A session that is open for writing stays. So does one with forks that stay, unless `parents` is said.
         """
-        before = self.clock() - older_than // timedelta(milliseconds=1)
+        before = self.clock() - older_than.total_seconds() * 1000
         entries = list(self.entries())
         old = {entry.id for entry in entries if entry.updated_at < before and (tag is None or tag in entry.tags)}
         kept = [(entry.id, entry.parent) for entry in entries]
@@ -191,7 +187,7 @@ class Store(ABC):
         while leaves := old if parents else old - {parent for _, parent in kept}:
             for id in sorted(leaves):
                 try:
-                    self.remove(id)
+                    self.delete(id)
                     gone.append(id)
                 except (SessionConflict, UnknownSession):
                     pass  # in use, or gone already

@@ -91,7 +91,7 @@ class TableStore(Store):
             connection.executemany(ADD_LINE, _rows(row[0] << BITS, lines, now))
         catch_up(self._database, row[0], settled=True)
 
-    def remove(self, id: str) -> None:
+    def delete(self, id: str) -> None:
         place = self.place(id)
         release = place.rows.hold(0.0)
         if release is None:

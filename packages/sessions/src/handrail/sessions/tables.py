@@ -43,8 +43,8 @@ class Connection(Protocol):
 
 
 class Database(ABC):
-    """A database with the tables of a store. What goes wrong in it is `StoreFailed`, or `TimeoutError` where it is busy
-    with others for too long."""
+    """A database with the tables of a store. What goes wrong in it is `StoreFailed`, or `StoreBusy` where others kept
+    it busy for too long."""
 
     add_text: str
     """The statement that keeps a text under its line's key."""

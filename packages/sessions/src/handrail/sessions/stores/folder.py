@@ -134,7 +134,7 @@ class FolderStore(Store):
     def adopt(self, id: str, lines: Iterator[bytes]) -> None:
         copied(lines, self.place(id))
 
-    def remove(self, id: str) -> None:
+    def delete(self, id: str) -> None:
         name, place = self._name(id), self.place(id)
         try:
             file = os.open(place, os.O_RDWR | FLAGS)

@@ -81,7 +81,7 @@ class MemoryStore(Store):
             session.turn, session.updated_at = next(self._kept.turns), self.clock()
             self._kept.sessions[id] = session
 
-    def remove(self, id: str) -> None:
+    def delete(self, id: str) -> None:
         with self._kept.changed:
             self._session(id)
             if id in self._kept.held:

@@ -76,6 +76,7 @@ class _Postgres(Database):
         self._process = 0
         self._durable = True
         self._held: set[str] = set()
+        self._forked: list[object] = []
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -104,7 +105,7 @@ class _Postgres(Database):
         connection = self._connection
         # A connection must not be used, nor closed, in a process that was forked from the one that made it.
         if connection is not None and self._process != os.getpid():
-            _FORKED.append(connection)
+            self._forked.append(connection)
             connection = None
         if connection is None or connection.closed:
             connection = self._connection = self._connect()
@@ -195,7 +196,6 @@ class _Statements:
             cursor.executemany(_spelt(sql), values)
 
 
-_FORKED: list[object] = []
 _SPECIAL = re.compile(r"[\\%_]")
 _ESCAPED = r"\\\g<0>"
 _MATCHING = """SELECT place FROM handrail_texts JOIN handrail_sessions ON number = place >> 36

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import RLock
 
 from handrail.filters.sources import Clock
-from handrail.sessions.errors import SessionConflict, StoreFailed, UnsupportedStore
+from handrail.sessions.errors import SessionConflict, StoreBusy, StoreFailed, UnsupportedStore
 from handrail.sessions.opening import FLAGS, lock
 from handrail.sessions.rows import Release
 from handrail.sessions.table_stores import TableStore
@@ -75,6 +75,7 @@ class _Sqlite(Database):
         self._connection: sqlite3.Connection | None = None
         self._process = 0
         self._durable = False
+        self._forked: list[sqlite3.Connection | None] = []
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -113,7 +114,7 @@ class _Sqlite(Database):
     def _connected(self) -> sqlite3.Connection:
         # A connection must not be used, nor closed, in a process that was forked from the one that made it.
         if self._connection is None or self._process != os.getpid():
-            _FORKED.append(self._connection)
+            self._forked.append(self._connection)
             self._connection, self._process = self._connect(), os.getpid()
         return self._connection
 
@@ -125,7 +126,7 @@ class _Sqlite(Database):
         # Two that make the tables at once would be told that the database is locked.
         release = self.hold("schema", self._busy)
         if release is None:
-            raise TimeoutError(f"{self._name}: another process is making its tables")
+            raise StoreBusy(self._name, "another process is making its tables")
         connection = sqlite3.connect(self._path, timeout=self._busy, isolation_level=None, check_same_thread=False)
         try:
             found = _version(connection)
@@ -147,7 +148,10 @@ class _Sqlite(Database):
         path = self._path.with_name(f"{self._path.name}-{sha256(key.encode()).hexdigest()[:20]}.lock")
         until = time.monotonic() + timeout
         while True:
-            file = os.open(path, os.O_RDWR | os.O_CREAT | FLAGS, 0o600)
+            try:
+                file = os.open(path, os.O_RDWR | os.O_CREAT | FLAGS, 0o600)
+            except (OSError, ValueError) as error:
+                raise StoreFailed(self._name, getattr(error, "strerror", None) or str(error)) from error
             try:
                 lock(file, path, max(0.0, until - time.monotonic()))
                 if os.fstat(file).st_nlink:
@@ -173,7 +177,6 @@ class _Sqlite(Database):
                 connection.close()
 
 
-_FORKED: list[sqlite3.Connection | None] = []
 _QUOTE = '"'
 _MATCHING = """SELECT handrail_texts.rowid FROM handrail_texts
     JOIN handrail_sessions ON number = handrail_texts.rowid >> 36
@@ -199,7 +202,7 @@ def _told(name: str) -> Iterator[None]:
         raise _failure(name, error) from error
 
 
-def _failure(name: str, error: sqlite3.Error) -> OSError:
+def _failure(name: str, error: sqlite3.Error) -> StoreFailed:
     if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return TimeoutError(f"{name}: busy with other writers")
+        return StoreBusy(name, "busy with other writers")
     return StoreFailed(name, str(error))
