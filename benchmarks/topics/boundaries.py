@@ -115,6 +115,7 @@ def count(scale: Scale) -> Iterator[Result]:
 def audit(scale: Scale) -> Iterator[Result]:
     from handrail.cli.audits import Place
     from handrail.cli.audits import audit as audited
+    from handrail.cli.keys import Keys
 
     size = 20_000 if scale.quick else LONG
     policy = filters.Policy.from_toml(
@@ -126,7 +127,7 @@ def audit(scale: Scale) -> Iterator[Result]:
         best = 1e9
         for _ in range(3):
             start = perf_counter()
-            assert audited(Place("s", path, path.stat().st_size), policy).messages == size
+            assert audited(Place("s", path, path.stat().st_size), policy, Keys(None)).messages == size
             best = min(best, perf_counter() - start)
     rate = size / best
     yield Result(f"audit of {size:,} messages", best * 1e3, "ms", rate, Target(50_000, "messages a second", True))
