@@ -1,15 +1,15 @@
 """A run writes down what it does, in the order in which it counts, and nothing where there is no session."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.agent import Agent, ScriptedModel, handoff, tool
+from handrail.agent import Agent, Limits, ScriptedModel, Settings, handoff, tool
 from handrail.agent.journals import Log, view_edit
-from handrail.agent.kernel import Middleware
+from handrail.agent.kernel import Middleware, ToolResponse
 from handrail.agent.models import ChatResponse
 from handrail.filters import FixedIds, Message, assistant, call, digest, full, user
 from handrail.sessions import Session, Usage, Views, read, verify
@@ -249,3 +249,99 @@ async def test_every_turn_is_synced_at_its_end_and_the_last_one_with_its_own_rec
         assert session.order[first - 2 : first] == ["Handoff", "ToolResult"]
         last = max(place for place, each in enumerate(session.order) if each == "Turn")
         assert session.order[last + 1 : last + 3] == ["Budget", "turn synced"]
+
+
+async def test_the_first_turn_of_a_run_tells_what_the_run_was_given(tmp_path: Path) -> None:
+    class Quiet(Middleware):
+        pass
+
+    options: dict[str, Any] = {"limits": Limits(max_steps=7), "instructions": "Be brief.", "middleware": [Quiet()]}
+    b = Agent("B", model=ScriptedModel("done"))
+    agent = Agent("A", model=ScriptedModel(call("transfer_to_b")), handoffs=[b])
+    first, *others = of(await written(tmp_path / "s.jsonl", agent, **options), TurnRecord)
+    assert first.given == {"limits": {"max_steps": 7}, "instructions": "Be brief.", "layers": ["Quiet"]}
+    assert [each.given for each in others] == [{}, {}, {}]
+
+
+async def test_an_agent_is_told_with_digests_of_its_tools_and_with_settings_but_for_what_may_be_a_secret(
+    tmp_path: Path,
+) -> None:
+    settings = Settings(temperature=0.5, extra={"user": "tell-nobody"})
+    agent = Agent("X", model=ScriptedModel("done"), tools=[ok], instructions={"a": "A.", "b": "B."}, settings=settings)
+    (record,) = of(await written(tmp_path / "s.jsonl", agent), AgentRecord)
+    assert (record.blocks, list(record.specs), record.settings["temperature"]) == (("a", "b"), ["ok"], 0.5)
+    assert "tell-nobody" not in (tmp_path / "s.jsonl").read_text()
+
+
+async def test_a_call_that_is_asked_as_its_agent_says_needs_no_more_words(tmp_path: Path) -> None:
+    (record,) = of(
+        await written(tmp_path / "s.jsonl", Agent("X", model=ScriptedModel("done"), tools=[ok])), ModelCallRecord
+    )
+    assert (record.instructions, record.tools, record.settings, record.answer) == ({}, None, None, None)
+
+
+async def test_what_a_layer_changes_of_a_request_stands_in_its_call(tmp_path: Path) -> None:
+    class Changing(Middleware):
+        async def around_chat(self, request: Any, call_next: Any) -> Any:
+            words = {"more": "Speak up."}
+            return await call_next(request.replace(instructions=words, tools=[], settings=Settings(seed=1)))
+
+    agent = Agent("X", model=ScriptedModel("done"), tools=[ok], instructions="You are X.", middleware=[Changing()])
+    (record,) = of(await written(tmp_path / "s.jsonl", agent), ModelCallRecord)
+    assert (record.instructions, record.tools, record.settings) == (
+        {"more": "Speak up.", "agent": None},
+        {},
+        {"seed": 1},
+    )
+
+
+async def test_what_a_model_gave_is_kept_where_no_message_says_it(tmp_path: Path) -> None:
+    class Judging(Middleware):
+        async def around_chat(self, request: Any, call_next: Any) -> Any:
+            first = await call_next(request)
+            await request.run.ask_model(self, first.message.text, purpose="moderation")
+            second = await call_next(request)
+            return second if request.run.step == 1 else second.replace(message=assistant("censored"))
+
+    model = ScriptedModel("no", "bad", call("ok"), "x", "fine", "rude")
+    agent = Agent("X", model=model, tools=[ok], middleware=[Judging()])
+    calls = of(await written(tmp_path / "s.jsonl", agent), ModelCallRecord)
+    told = [(each.purpose, each.answer.text if each.answer else None) for each in calls]
+    assert sorted(told, key=str) == sorted(
+        [
+            ("moderation", "bad"),
+            ("answer", "no"),
+            ("answer", None),
+            ("moderation", "fine"),
+            ("answer", "x"),
+            ("answer", "rude"),
+        ],
+        key=str,
+    )
+
+
+async def test_what_a_tool_gave_is_kept_where_a_layer_changed_it_or_it_wrote_or_failed(tmp_path: Path) -> None:
+    class Channels(TypedDict):
+        seen: int
+
+    class Louder(Middleware):
+        async def around_tool(self, request: Any, call_next: Any) -> Any:
+            response = await call_next(request)
+            return response.replace(content="LOUD") if request.tool.name == "ok" else response
+
+    @tool
+    async def keep() -> ToolResponse:
+        return ToolResponse("kept", writes={"seen": 3})
+
+    @tool
+    async def bad() -> None:
+        raise TimeoutError
+
+    asked = [call("ok", call_id="c1"), call("keep", call_id="c2"), call("bad", call_id="c3")]
+    agent = Agent(
+        "X", model=ScriptedModel(asked, "done"), tools=[ok, keep, bad], channels=Channels, middleware=[Louder()]
+    )
+    loud, kept, failed = of(await written(tmp_path / "s.jsonl", agent), ToolResultRecord)
+    assert (loud.message.text, loud.gave.content[0].text) == ("LOUD", "ok")
+    assert (bytes(kept.gave.writes), kept.gave.changed) == (b'{"seen":3}', False)
+    assert failed.gave.error_class == "transient"

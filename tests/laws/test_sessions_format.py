@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from handrail.filters import Message, Note, Part
-from handrail.sessions import Cipher, Footer, Header, Journal, Spent, Usage, export, read, session_schema
+from handrail.sessions import Cipher, Footer, Gave, Header, Journal, Spent, Usage, export, read, session_schema
 from handrail.sessions.codec import encode, unchained
 from handrail.sessions.lines import ZEROS, chained
 from handrail.sessions.records import AnyRecord, EncryptedRecord, Known
@@ -88,7 +88,7 @@ def test_the_schema_is_a_schema_and_every_kind_has_its_table_and_its_place_there
     [
         *kinds().items(),
         ("messages", Message),
-        *[(cls.__name__.lower(), cls) for cls in (*get_args(Part), Note, Usage, Spent, Cipher)],
+        *[(cls.__name__.lower(), cls) for cls in (*get_args(Part), Note, Usage, Spent, Cipher, Gave)],
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

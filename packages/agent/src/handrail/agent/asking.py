@@ -18,12 +18,13 @@ from handrail.agent.kernel.blame import within, wrong_return
 from handrail.agent.kernel.middlewares import Middleware, layer_name
 from handrail.agent.kernel.requests import ChatRequest, Purpose
 from handrail.agent.models import DEFAULT_SETTINGS, ChatResponse, Model, Settings, ToolSpec
+from handrail.agent.spending import spent_on, tell_calls
 from handrail.agent.tools import has_effects
-from handrail.filters import Message, ToolCall, digest, user
+from handrail.filters import Message, ToolCall, user
 from handrail.filters.messages import Messages, Part
 from handrail.filters.repairs import restore
 from handrail.filters.sensitivity import highest
-from handrail.sessions import ModelCallRecord, SessionError, Usage
+from handrail.sessions import SessionError
 
 if TYPE_CHECKING:
     from handrail.agent.bounds import Bound
@@ -55,7 +56,12 @@ async def ask(turn: "Turn") -> Message:
             _check_chain(bound, response)
     except BaseException:
         settle(turn, "", "no answer was accepted")
+        if turn.unsettled:
+            with contextlib.suppress(SessionError, OSError):
+                tell_calls(turn, None)
         raise
+    if turn.unsettled:
+        tell_calls(turn, response.message)
     turn.finish_reason = response.finish_reason
     message = _accepted(turn, response.message)
     if turn.delivered:
@@ -88,12 +94,16 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
         turn.drawn += (message_id,)
     if request.messages is not turn.history:
         request = request.replace(messages=_asked_about(turn, request.messages))
+    asked = request
     if request.output is not None:
         from handrail.agent.strategies import suited
 
         request = suited(request)
     if request.purpose == "answer":
         turn.shown = request.tools
+    if run.world is not None:
+        model = run.world.model(asked)
+        request = request.replace(model=model)
     try:
         if turn.emit is not None and model.profile.streaming and request.purpose == "answer":
             response = await heard(turn, request, message_id)
@@ -101,27 +111,27 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
             response = await model.complete(request)
             check_response(response, model)
     except ModelError as error:
-        _spent(turn, request, message_id, error.spent, "", f"{type(error).__name__}: {error}")
+        spent_on(turn, asked, message_id, error.spent, "", f"{type(error).__name__}: {error}")
         withdraw(turn, (message_id,), "the model call failed")
         raise
     except asyncio.CancelledError:
         # Whoever cancelled it, the service was asked. The cancel matters more than a record that cannot be written.
         with contextlib.suppress(SessionError, OSError):
-            _spent(turn, request, message_id, context.arrived or NOTHING_SPENT, "", "cancelled")
+            spent_on(turn, asked, message_id, context.arrived or NOTHING_SPENT, "", "cancelled")
         withdraw(turn, (message_id,), "the model call did not end")
         raise
     except RunError:
         # It was not asked, or what it answered cannot be taken.
         if context.arrived is not None:
-            _spent(turn, request, message_id, context.arrived, "", "no answer was taken")
+            spent_on(turn, asked, message_id, context.arrived, "", "no answer was taken")
         withdraw(turn, (message_id,), "the model call did not end")
         raise
     except Exception as error:
-        _spent(turn, request, message_id, context.arrived or NOTHING_SPENT, "", type(error).__name__)
+        spent_on(turn, asked, message_id, context.arrived or NOTHING_SPENT, "", type(error).__name__)
         withdraw(turn, (message_id,), "the model call did not end")
         raise
-    spent = _spent(turn, request, message_id, response.usage, response.finish_reason, None)
     message = msgspec.structs.replace(response.message, id=message_id, agent=turn.bound.name, created_at=run.clock())
+    spent = spent_on(turn, asked, message_id, response.usage, response.finish_reason, None, response.message, message)
     return ChatResponse(message, spent, response.finish_reason)
 
 
@@ -133,33 +143,6 @@ def _asked_about(turn: "Turn", messages: Sequence[Message]) -> Messages:
     if not lawful:
         raise InvalidAnswer(f"a layer of {turn.bound.name} leaves no message to ask the model about")
     return lawful
-
-
-def _spent(
-    turn: "Turn", request: ChatRequest, message_id: str, usage: Usage, finish_reason: str, error: str | None
-) -> Usage:
-    run, model = turn.run, request.model.name
-    spent = turn.budget.spend(model, usage)
-    turn.spent.append(spent)
-    if turn.scope.outer is not None:
-        turn.scope.spend(spent)
-    if run.log.on:
-        # A call that was sent the view as it stands needs no digest of its own: the view can be read from the record.
-        sent = "" if request.messages is turn.history else digest(request.messages)
-        record = ModelCallRecord(
-            path=turn.path,
-            step=turn.context.step,
-            attempt=request.run.attempt,
-            model=model,
-            purpose=request.purpose,
-            request=sent,
-            message_id=message_id,
-            usage=spent,
-            finish_reason=finish_reason,
-            error=error,
-        )
-        run.log.stage(record) if error is None else run.log.write(record)
-    return spent
 
 
 async def ask_once(turn: "Turn", instructions: Mapping[str, str], settings: Settings | None) -> ChatResponse:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 from handrail.agent.asking import ask_model
 from handrail.agent.crossing import cross
 from handrail.agent.errors import BuildError, NameClash
-from handrail.agent.executing import run_tool
+from handrail.agent.executing import run_kept, run_tool
 from handrail.agent.gates import check_approved
+from handrail.agent.introducing import introduced
 from handrail.agent.kernel.chains import Call, compose_hook, transforms_of
 from handrail.agent.kernel.lowering import agent_chain, step_chain
 from handrail.agent.kernel.middlewares import (
@@ -35,6 +36,7 @@ class Bound:
     __slots__ = (
         "_without",
         "agent",
+        "around_chat",
         "around_tool",
         "channels",
         "chat",
@@ -88,7 +90,9 @@ class Bound:
         self.whole = agent_chain(layers, _enter_turn)
         self.step = step_chain(layers, _ask)
         self.chat = compose_hook(layers, "around_chat", ask_model)
-        self.tool = compose_hook(layers, "around_tool", run_tool)
+        self.around_chat = self.chat is not ask_model
+        self.around_tool = any(defines(layer, "around_tool") for layer in layers)
+        self.tool = compose_hook(layers, "around_tool", run_kept if self.around_tool else run_tool)
         self.crossing = compose_hook(layers, "around_handoff", cross)
         self.transforms = transforms_of(layers)
         self._without: dict[frozenset[int], Any] = {}
@@ -96,7 +100,6 @@ class Bound:
         self.raised = frozenset([error_class for error_class, how in agent.tool_errors.items() if how == "raise"])
         self.introduced: AgentRecord | None = None
         self.gated = any(edge.enabled is not True for edge in agent.handoffs)
-        self.around_tool = any(defines(layer, "around_tool") for layer in layers)
         in_calls = ["around_tool"] + ["around_handoff"] * any(tool.children for tool in tools)
         self.lasting = tuple(
             place for place, layer in enumerate(layers) if layer.scope == "session" and defines(layer, "init_state")
@@ -122,14 +125,7 @@ class Bound:
     def introduction(self) -> AgentRecord:
         """The agent as a session's record has it; worked out once."""
         if self.introduced is None:
-            self.introduced = AgentRecord(
-                name=self.name,
-                instructions=tuple(self.instructions.values()),
-                model=self.model.name,
-                tools=tuple(self.tools),
-                handoffs={name: edge.filter.descriptor for name, edge in self.handoffs.items()},
-                output=self.output.record() if self.output is not None else {},
-            )
+            self.introduced = introduced(self)
         return self.introduced
 
     def describe(self) -> Iterator[str]:

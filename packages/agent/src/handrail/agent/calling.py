@@ -15,7 +15,7 @@ from handrail.agent.handing import hand_over
 from handrail.agent.kernel.blame import wrong_return
 from handrail.agent.kernel.requests import Status, ToolRequest, ToolResponse
 from handrail.agent.limits import Budget
-from handrail.agent.results import is_direct, result_of, say_directly
+from handrail.agent.results import gave_of, is_direct, result_of, say_directly
 from handrail.agent.stating import NO_CONTEXTS, contexts_of, fold_calls, fold_private
 from handrail.agent.threads import run_all
 from handrail.agent.tools import has_effects
@@ -273,7 +273,8 @@ async def _answer(
     message = results[call.id] = result_of(turn, call, ids[call.id], response, bound.tools.get(call.name))
     if run.log.on:
         edited = turn.answered is not None and turn.answered.pop(call.id, "") not in message.text
-        run.log.write(ToolResultRecord(path=turn.path, message=message, edited=edited))
+        gave = gave_of(turn, call, response)
+        run.log.write(ToolResultRecord(path=turn.path, message=message, edited=edited, gave=gave))
     if turn.emit is not None:
         turn.tell(ToolEnd, call, message)
     if response.is_error and response.error_class in bound.raised:

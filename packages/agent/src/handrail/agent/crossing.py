@@ -58,6 +58,7 @@ async def cross(request: HandoffRequest) -> HandoffResponse:
                 request.target,
                 request.reason,
                 request.input,
+                boundary.asked_by,
             )
         )
     boundary.notes = _notes(request, boundary.label)
@@ -142,7 +143,7 @@ async def _through_chain(
     call_id: str | None,
 ) -> "tuple[Messages, str | None]":
     bound, edge = turn.bound, boundary.edge
-    known = await resolved(turn, edge, boundary.used.filter, kind, target, reason, input)
+    known = await resolved(turn, edge, boundary.used.filter, kind, target, reason, input, boundary.asked_by)
     if known is not boundary.used.filter:
         boundary.used = seal(known)
     request = HandoffRequest(

@@ -5,6 +5,7 @@ HandrailError
 │   ├── NameClash               two things would have one name
 │   ├── UnfitName               a name that a provider would refuse
 │   └── UnknownTarget           a handoff to a name that is not among the reachable agents
+├── ReplayRefused               a session that cannot be run again, or not as it was asked
 └── RunError                    a run that did not end with an answer; carries the partial transcript and usage
     ├── InvalidInput            what a run was given is no message, or nothing that could be answered
     ├── HandoffRefused          a handoff by code to an agent that waits, or that is not available
@@ -76,6 +77,10 @@ class UnknownTarget(BuildError):
         self.source = source
         self.known = known
         super().__init__(f"{source} hands off to {name!r}, but only these agents are reachable: {', '.join(known)}")
+
+
+class ReplayRefused(HandrailError):
+    """A session that cannot be run again, or not as it was asked; the message says what would be possible."""
 
 
 class RunError(HandrailError):

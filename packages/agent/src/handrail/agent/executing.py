@@ -166,6 +166,10 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
         return await call_agent(turn, tool, call, found["input"])
     if isinstance(tool, TeamTool):
         return await tool.answer(turn, call, found["input"])
+    if turn.run.world is not None:
+        stood_in = await turn.run.world.tool(request, arguments.text, key)
+        if stood_in is not None:
+            return stood_in
     context = turn.context
     if prepared.context_name:
         context = run.for_call(call.id)
@@ -187,6 +191,17 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
         return error_response("failed", f"{tool.name} was cancelled.")
     except Exception as error:  # noqa: BLE001  # whatever a tool raises, the model is told
         return _failure(tool, error)
+
+
+async def run_kept(request: ToolRequest) -> ToolResponse:
+    """The same where layers stand around it: what the tool itself gave is kept for the record."""
+    response = await run_tool(request)
+    turn: Turn = request.run.turn
+    if turn.run.log.on:
+        if turn.gave is None:
+            turn.gave = {}
+        turn.gave[request.call.id] = response
+    return response
 
 
 def _once_more(turn: "Turn", tool: Tool) -> CannotRun | None:

@@ -151,7 +151,7 @@ async def _take_over(turn: "Turn", asked: Asked, view: History) -> tuple[Sequenc
         label=asked.label,
         policy=edge.policy,
     )
-    if edge.on_handoff is not None:
+    if edge.on_handoff is not None and (run.world is None or run.world.may_tell(edge.tool_name(asked.target))):
         told = edge.on_handoff(turn.context, asked.given.value)
         if inspect.isawaitable(told):
             await told

@@ -9,11 +9,20 @@ if TYPE_CHECKING:
 
 
 async def resolved(
-    turn: "Turn", edge: Edge, filter: Filter, kind: Literal["handoff", "subagent"], target: str, reason: str, input: str
+    turn: "Turn",
+    edge: Edge,
+    filter: Filter,
+    kind: Literal["handoff", "subagent"],
+    target: str,
+    reason: str,
+    input: str,
+    asked_by: str,
 ) -> Filter:
     """The filter that runs at this boundary; the same one where it is no resolver. Raises `FilterFailed`."""
     if not unresolved(filter):
         return filter
+    if turn.run.world is not None and (known := turn.run.world.filter(asked_by)) is not None:
+        return known
     run, bound, other = turn.run, turn.bound, turn.run.graph.agents[target]
     info = EdgeInfo(
         source=bound.name,

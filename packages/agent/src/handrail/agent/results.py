@@ -1,18 +1,21 @@
 """What becomes of a tool's response: the message that a model is shown, with its label, or the answer itself."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from handrail.agent.errors import StateError
 from handrail.agent.events import MessageDone
 from handrail.agent.events import Text as TextHeard
 from handrail.agent.kernel.requests import ToolResponse
+from handrail.agent.kernel.states import as_json
 from handrail.agent.tools import Tool
 from handrail.filters import Message, Text, ToolCall, assistant
 from handrail.filters.messages import Part, whole
 from handrail.filters.sensitivity import highest
+from handrail.sessions import Gave
 
 if TYPE_CHECKING:
     from handrail.agent.loop import Turn
@@ -26,6 +29,40 @@ def result_of(turn: "Turn", call: ToolCall, message_id: str, response: ToolRespo
         problem = f"What {call.name} gave cannot be shown: {type(error).__name__}."
         failed = ToolResponse(content=problem, is_error=True, error_class="failed")
         return _message(turn, call, message_id, failed, tool)
+
+
+def gave_of(turn: "Turn", call: ToolCall, response: ToolResponse) -> Gave | None:
+    """What a record is to say of what the tool itself gave, where the message that answers its call does not say it."""
+    own = turn.gave.pop(call.id, response) if turn.gave else response
+    asked = turn.wanted.get(call.id) if turn.wanted else None
+    if own is response and asked is None and not response.writes and not response.is_error:
+        return None
+    changed = own is not response
+    given = asked.given if asked is not None else None
+    return Gave(
+        changed=changed,
+        content=_content(own.value if own.content is None else own.content) if changed else (),
+        is_error=changed and own.is_error,
+        sensitivity=own.sensitivity if changed else None,
+        error_class=own.error_class,
+        writes=_written(turn, own.writes),
+        handoff={"target": asked.target, "reason": given.reason, "input": given.input} if asked and given else {},
+    )
+
+
+def _written(turn: "Turn", writes: Mapping[str, Any]) -> msgspec.Raw:
+    # What JSON cannot carry, or what is private, is in no record.
+    if not writes:
+        return msgspec.Raw(b"{}")
+    told: dict[str, msgspec.Raw] = {}
+    for name, value in writes.items():
+        if name not in turn.bound.channels or turn.bound.channels[name].how.private:
+            continue
+        try:
+            told[name] = msgspec.Raw(as_json(value, "a tool", name))
+        except StateError:
+            continue
+    return msgspec.Raw(msgspec.json.encode(told))
 
 
 def is_direct(turn: "Turn", calls: Sequence[ToolCall], results: Sequence[Message]) -> bool:

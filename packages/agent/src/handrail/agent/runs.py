@@ -14,6 +14,7 @@ from handrail.agent.errors import ActiveAgentUnknown, BuildError, LimitExceeded,
 from handrail.agent.events import Failed, LimitReached, Recovered, RunEnd, RunStart
 from handrail.agent.handing import hand_back
 from handrail.agent.handoffs import Handoff, check_policy
+from handrail.agent.introducing import given_to
 from handrail.agent.journals import NO_LOG, Log
 from handrail.agent.kernel.blame import blame
 from handrail.agent.kernel.middlewares import Middleware
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from handrail.agent.graphs import Graph
     from handrail.agent.kernel.requests import TurnResult
     from handrail.agent.loop import Turn
+    from handrail.agent.worlds import World
     from handrail.filters.policies import Policy
 
 
@@ -105,6 +107,7 @@ class Run:
         "emit",
         "entered",
         "fresh",
+        "given",
         "graph",
         "id",
         "instructions",
@@ -117,6 +120,7 @@ class Run:
         "steps",
         "throttle",
         "way",
+        "world",
     )
 
     def __init__(self, graph: "Graph", run_id: str, log: Log, clock: Clock, budget: Budget) -> None:
@@ -135,6 +139,8 @@ class Run:
         self.caller = ""
         self.recovered = ""
         self.crossings: tuple[Crossing, ...] = ()
+        self.given: dict[str, Any] = {}
+        self.world: World | None = None
         self.entered: Messages = ()
         self.fresh = False
         self.said: list[Message] = []
@@ -197,6 +203,8 @@ async def execute(
         run.crowded, run.throttle = throttle or NOBODY_LISTENS
         run.policy, run.counter = policy, counter
         first = _first(graph, kept, start)
+        if kept is not None:
+            run.given = given_to(graph, first, limits, instructions, counter, policy, middleware)
         if graph.requires:
             check_reachable(graph, first, deps)
         if kept is not None and kept.torn is not None:
@@ -204,11 +212,11 @@ async def execute(
             if emit is not None:
                 emit(Recovered(run.id, top_path(first.name), run.recovered))
         if kept is None:
-            return await _conduct(run, Scope(source, run.id, {}, emit, deps), first, input, state)
+            return await conduct(run, Scope(source, run.id, {}, emit, deps), first, input, state)
         with kept.in_use():
             scope = Scope(source, run.id, kept.views, emit, deps)
             scope.channels, scope.privates = kept_channels(graph.channels, kept.state), kept.private_states
-            return await _conduct(run, scope, first, input, state)
+            return await conduct(run, scope, first, input, state)
     finally:
         if own is not None:
             own.close()
@@ -239,9 +247,10 @@ def _first(graph: "Graph", session: Session | None, start: str) -> "Bound":
     return graph.agents[active]
 
 
-async def _conduct(
+async def conduct(
     run: Run, scope: Scope, first: "Bound", input: Input, state: Mapping[str, Any] | None = None
 ) -> RunResult:
+    """The run from its input to its result, when all that it shares has been put together."""
     emit = run.emit
     path = top_path(first.name)
     scope.deps[path] = scope.deps[""]

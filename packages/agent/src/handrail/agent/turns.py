@@ -18,11 +18,12 @@ from handrail.agent.handoffs import handoff
 from handrail.agent.kernel.jumps import Target
 from handrail.agent.kernel.middlewares import layer_name
 from handrail.agent.kernel.privates import PrivateState
-from handrail.agent.kernel.requests import TurnResult, Verdict
+from handrail.agent.kernel.requests import ToolResponse, TurnResult, Verdict
 from handrail.agent.kernel.states import State, as_json
 from handrail.agent.limits import Budget
 from handrail.agent.models import ToolSpec
 from handrail.agent.repeats import Repeats
+from handrail.agent.spending import Unsettled
 from handrail.agent.stating import NO_CONTEXTS, Contexts, first_state
 from handrail.filters import History, Message, ToolCall, View
 from handrail.filters.messages import Messages, is_empty
@@ -98,6 +99,7 @@ class TurnState:
         "entered",
         "finish_reason",
         "finished",
+        "gave",
         "highest",
         "history",
         "idle",
@@ -122,6 +124,7 @@ class TurnState:
         "start",
         "task",
         "tell",
+        "unsettled",
         "wanted",
         "writes",
     )
@@ -166,6 +169,8 @@ class TurnState:
         self.idle = self.batch = 0
         self.calls: list[ToolCall] = []
         self.delivered: tuple[str, ...] = ()
+        self.gave: dict[str, ToolResponse] | None = None
+        self.unsettled: list[Unsettled] | None = None
         self.drawn: tuple[str, ...] = ()
         self.passed: tuple[Bound, Messages, View | None] | None = None
         self.played = self.edited = self.asked = False
@@ -207,7 +212,8 @@ class TurnState:
         if log.on:
             if log.first_met(self.bound.name):
                 log.stage(self.bound.introduction())
-            log.stage(TurnRecord(path=self.path, run=run.id, event="start", at=run.clock()))
+            given, run.given = run.given, {}
+            log.stage(TurnRecord(path=self.path, run=run.id, event="start", at=run.clock(), given=given))
             if not seeded:
                 log.write(*[MessageRecord(path=self.path, message=message) for message in self.entered])
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias, final
 import msgspec
 
 from handrail.filters import Crossed, Message, Note
+from handrail.filters.messages import Part
 from handrail.sessions.passphrases import Cipher
 from handrail.sessions.usages import Spent, Usage
 
@@ -78,7 +79,12 @@ class SessionRecord(Record, frozen=True, kw_only=True, tag="session"):
 
 class AgentRecord(Record, frozen=True, kw_only=True, tag="agent"):
     """An agent as it took part: its instructions, model, tools and handoffs (tool name to sealed descriptor), and how
-    its model is asked for an output type."""
+    its model is asked for an output type.
+
+    `blocks` are the names of its instructions, where they are not one block `agent`. `specs` tells apart what it
+    offers: a digest of name, description and schema for each tool and handoff. `settings` are those that are not left
+    to the model, `extra` as a digest. Without them (None) nothing is known of either.
+    """
 
     name: str
     instructions: tuple[str, ...] = ()
@@ -86,6 +92,9 @@ class AgentRecord(Record, frozen=True, kw_only=True, tag="agent"):
     tools: tuple[str, ...] = ()
     handoffs: dict[str, dict[str, Any]] = {}
     output: dict[str, Any] = {}
+    blocks: tuple[str, ...] = ()
+    specs: dict[str, str] | None = None
+    settings: dict[str, Any] | None = None
 
 
 class MessageRecord(Record, frozen=True, kw_only=True, tag="message"):
@@ -100,7 +109,11 @@ class MessageRecord(Record, frozen=True, kw_only=True, tag="message"):
 
 
 class TurnRecord(Record, frozen=True, kw_only=True, tag="turn"):
-    """One agent's turn began, or ended with a status, what it cost, and for a failure what went wrong."""
+    """One agent's turn began, or ended with a status, what it cost, and for a failure what went wrong.
+
+    `given` is what the run was given beside messages, in the first of its turns: `limits`, `instructions`, `counter`,
+    the `policy` file, the names of `layers`, and the `root` where another agent begins.
+    """
 
     path: str
     run: str
@@ -110,6 +123,7 @@ class TurnRecord(Record, frozen=True, kw_only=True, tag="turn"):
     steps: int = 0
     usage: Usage = Usage()
     error: str | None = None
+    given: dict[str, Any] = {}
 
 
 class ViewRecord(Record, frozen=True, kw_only=True, tag="view"):
@@ -147,7 +161,13 @@ class AuditRecord(Record, frozen=True, kw_only=True, tag="audit"):
 
 class ModelCallRecord(Record, frozen=True, kw_only=True, tag="model_call"):
     """One model call, an abandoned attempt too: its answer's id, and its cost. `request` is the digest of the messages
-    it was sent where a hook changed them; empty where they were the view as it stood."""
+    it was sent where a hook changed them; empty where they were the view as it stood.
+
+    Of a call for an answer, `instructions`, `tools` and `settings` hold what was not as the `agent` record has it: the
+    blocks that differ (None: left out), all that was offered (with a digest where it is another tool of that name), and
+    all settings. `answer` is what the model gave, where no message says it: an attempt that was not accepted, an answer
+    that a layer changed, or one to a layer's own call.
+    """
 
     path: str
     step: int
@@ -159,6 +179,10 @@ class ModelCallRecord(Record, frozen=True, kw_only=True, tag="model_call"):
     usage: Usage = Usage()
     finish_reason: str = ""
     error: str | None = None
+    instructions: dict[str, str | None] = {}
+    tools: dict[str, str] | None = None
+    settings: dict[str, Any] | None = None
+    answer: Message | None = None
 
 
 class ToolCallRecord(Record, frozen=True, kw_only=True, tag="tool_call"):
@@ -172,13 +196,31 @@ class ToolCallRecord(Record, frozen=True, kw_only=True, tag="tool_call"):
     key: str | None = None
 
 
+class Gave(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
+    """What a tool itself gave, as far as its message does not say it.
+
+    Where a layer `changed` that, `content` is what it gave, with its own `is_error` and `sensitivity`; else the message
+    has it. `error_class` says how it failed. `writes` is what it wrote into the shared state, by channel, and
+    `handoff` the one that it asked for by code: `target`, `reason` and `input`.
+    """
+
+    changed: bool = False
+    content: tuple[Part, ...] = ()
+    is_error: bool = False
+    sensitivity: str | None = None
+    error_class: str = ""
+    writes: msgspec.Raw = msgspec.Raw(b"{}")
+    handoff: dict[str, str] = {}
+
+
 class ToolResultRecord(Record, frozen=True, kw_only=True, tag="tool_result"):
     """A tool message, in the order the results came in; a view holds them in call order. `edited` marks one of a
-    sub-agent's call in which a hook put other words than the answer."""
+    sub-agent's call in which a hook put other words than the answer; `gave` is what else is to be known of it."""
 
     path: str
     message: Message
     edited: bool = False
+    gave: Gave | None = None
 
 
 class _Boundary(Record, frozen=True, kw_only=True):

@@ -78,7 +78,12 @@ class Approval(Middleware):
         try:
             async with asyncio.timeout(self._timeout) as deadline:
                 is_asked_about = await self._is_asked_about(request)
-                answer = await _asked(self._ask, request) if is_asked_about else True
+                world = request.run.turn.run.world
+                if is_asked_about and world is not None:
+                    said: tuple[str, str] | None = world.refusal(request)
+                    if said is not None:
+                        return said
+                answer = await _asked(self._ask, request) if is_asked_about and world is None else True
             if _is_late(deadline):
                 raise TimeoutError
         except asyncio.CancelledError:

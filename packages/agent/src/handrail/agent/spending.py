@@ -1,0 +1,84 @@
+"""What a model call cost, and what the record says of it."""
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from handrail.agent.introducing import unlike
+from handrail.agent.kernel.requests import ChatRequest
+from handrail.filters import Message, digest
+from handrail.sessions import ModelCallRecord, Usage
+
+if TYPE_CHECKING:
+    from handrail.agent.loop import Turn
+
+
+def spent_on(
+    turn: "Turn",
+    request: ChatRequest,
+    message_id: str,
+    usage: Usage,
+    finish_reason: str,
+    error: str | None,
+    answer: Message | None = None,
+    named: Message | None = None,
+) -> Usage:
+    """Counts what a request cost, and records its call; gives the usage with the request counted.
+
+    `answer` is what the model gave, `named` that as the run has it; where layers stand around the call they may not
+    accept it, so what is recorded of it waits until they have (`tell_calls`).
+    """
+    run, model = turn.run, request.model.name
+    spent = turn.budget.spend(model, usage)
+    turn.spent.append(spent)
+    if turn.scope.outer is not None:
+        turn.scope.spend(spent)
+    if run.log.on:
+        # A call that was sent the view as it stands needs no digest of its own: the view can be read from the record.
+        sent = "" if request.messages is turn.history else digest(request.messages)
+        record = ModelCallRecord(
+            path=turn.path,
+            step=turn.context.step,
+            attempt=request.run.attempt,
+            model=model,
+            purpose=request.purpose,
+            request=sent,
+            message_id=message_id,
+            usage=spent,
+            finish_reason=finish_reason,
+            error=error,
+            answer=answer if request.purpose != "answer" else None,
+        )
+        if request.purpose == "answer" and not _is_as_introduced(turn, request):
+            record = unlike(record, turn, request)
+        if error is not None:
+            tell_calls(turn, None)
+            run.log.write(record)
+        elif answer is None or named is None or not turn.bound.around_chat or request.purpose != "answer":
+            run.log.stage(record)
+        else:
+            turn.unsettled = [*(turn.unsettled or ()), (record, answer, named)]
+    return spent
+
+
+def _is_as_introduced(turn: "Turn", request: ChatRequest) -> bool:
+    bound = turn.bound
+    return (
+        request.instructions is turn.instructions
+        and request.tools is bound.specs
+        and request.settings is bound.settings
+        and request.model is bound.model
+    )
+
+
+Unsettled: TypeAlias = tuple[ModelCallRecord, Message, Message]
+"""A call whose answer may still be changed or not be accepted: its record, what the model gave, and that as it was
+named."""
+
+
+def tell_calls(turn: "Turn", accepted: Message | None) -> None:
+    """Records the calls that layers have looked at; what the model gave too, where it is not what they accepted."""
+    calls, turn.unsettled = turn.unsettled, None
+    for record, answer, named in calls or ():
+        same = accepted is named or (accepted is not None and accepted == named)
+        turn.run.log.stage(record if same else msgspec.structs.replace(record, answer=answer))
