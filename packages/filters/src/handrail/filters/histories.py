@@ -172,6 +172,11 @@ class History(Sequence[Message]):
         """The first `length` messages, sharing what is known of them."""
         return self if length >= self._length else _view(self._buffer, max(length, 0))
 
+    def goes_on_from(self, earlier: "History") -> bool:
+        """Whether this is surely the earlier history and what was appended to it; False where that is not known
+        without a look at the messages."""
+        return self._buffer is earlier._buffer and self._length >= earlier._length
+
     def survey(self) -> Survey:
         """What is known of these messages, brought up to date. It is shared: read it, never change it."""
         buffer, length = self._buffer, self._length

@@ -1,0 +1,40 @@
+"""A model that is asked in a replay, within limits."""
+
+from collections.abc import AsyncGenerator
+
+from handrail.agent.kernel.requests import ChatRequest
+from handrail.agent.limits import Budget
+from handrail.agent.models import ChatResponse, Delta, Model, Profile
+
+
+class Metered:
+    """A model whose every call is counted before it is made. Raises `LimitExceeded` where the budget is used up."""
+
+    def __init__(self, model: Model, budget: Budget) -> None:
+        self._model = model
+        self._budget = budget
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._model.name
+
+    @property
+    def profile(self) -> Profile:
+        """What it can do."""
+        return self._model.profile
+
+    async def complete(self, request: ChatRequest) -> ChatResponse:
+        """The model's answer."""
+        self._budget.check_call(self.name)
+        self._budget.take_step()
+        response = await self._budget.in_time(self._model.complete(request))
+        self._budget.spend(self.name, response.usage)
+        return response
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[Delta | ChatResponse, None]:
+        """The same, at once."""
+        yield await self.complete(request)
+
+    async def aclose(self) -> None:
+        """The model is closed by whoever made it."""
