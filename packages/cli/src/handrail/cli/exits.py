@@ -68,7 +68,7 @@ def is_full(error: BaseException) -> bool:
 def _built_wrong(error: BaseException) -> bool:
     # Where agents were never imported, none was put together wrongly.
     agents = sys.modules.get("handrail.agent.errors")
-    return agents is not None and isinstance(error, agents.BuildError)
+    return agents is not None and isinstance(error, agents.BuildError | agents.ReplayRefused)
 
 
 def one_line(error: BaseException) -> str:

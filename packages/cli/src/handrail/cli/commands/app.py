@@ -5,7 +5,21 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from handrail.cli.commands import audit, demo, diff, export, filter, graph, imports, migrate, run, stats, verify, view
+from handrail.cli.commands import (
+    audit,
+    demo,
+    diff,
+    export,
+    filter,
+    graph,
+    imports,
+    migrate,
+    replay,
+    run,
+    stats,
+    verify,
+    view,
+)
 from handrail.cli.screens import say
 
 _ABOUT = "Run several agents together, and know exactly what crosses between them."
@@ -23,6 +37,7 @@ def app() -> Any:
     made.command("verify")(verify.command)
     made.command("migrate")(migrate.command)
     made.command("diff")(diff.command)
+    made.command("replay")(replay.command)
     made.command("stats")(stats.command)
     made.command("audit")(audit.command)
     made.command("graph")(graph.command)
