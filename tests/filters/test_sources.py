@@ -53,7 +53,7 @@ import os, sys
 from handrail.filters import IdSource
 IdSource()
 child = os.fork()
-print(IdSource().prefix, flush=True)
+os.write(1, f"{IdSource().prefix}\\n".encode())
 if child:
     sys.exit(os.waitpid(child, 0)[1])
 """

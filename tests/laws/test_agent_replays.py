@@ -176,7 +176,7 @@ async def test_another_filter_diverges_at_the_first_boundary_that_it_changes(
             await go_on(path, [filter] * len(EDGES), moves)
         edges = [each for each in crossings(path) if each.edge is not None]
         expected = next((each.record.path for each in edges if changes(other, each)), None)
-        found = (await rerun(path, Walk([other] * len(EDGES), []).root)).divergence
+        found = (await rerun(path, Walk([other] * len(EDGES), [], returns=filter).root)).divergence
         assert (None if found is None else found.path) == expected
 
 

@@ -40,12 +40,14 @@ async def bad() -> str:
 class Walk:
     """Agents that make these moves one after the other, whoever has control."""
 
-    def __init__(self, filters: Sequence[Filter], moves: Sequence[Sequence[str]]) -> None:
+    def __init__(
+        self, filters: Sequence[Filter], moves: Sequence[Sequence[str]], returns: Filter | None = None
+    ) -> None:
         self.moves = iter(moves)
         self.asked: list[ChatRequest] = []
         model = FunctionModel(self.answer)
         child = Agent("Child", instructions="INSTR-Child", model=FunctionModel(self.help))
-        tools: list[Any] = [ok, bad, child.to_tool(filter=filters[0], returns=filters[1])]
+        tools: list[Any] = [ok, bad, child.to_tool(filter=filters[0], returns=returns or filters[1])]
         edges = dict(zip(EDGES, filters, strict=True))
 
         def found(name: str) -> Any:
