@@ -26,7 +26,7 @@ from handrail.filters import (
     none,
     seal,
 )
-from handrail.sessions import Boundary, ModelCallRecord, crossings, read
+from handrail.sessions import Boundary, ModelCallRecord, ToolResultRecord, crossings, read
 from handrail.sessions.paths import name_of
 from handrail.sessions.records import asked_by
 from laws.scripts import desk, limits, scripts
@@ -177,7 +177,16 @@ async def test_another_filter_diverges_at_the_first_boundary_that_it_changes(
         edges = [each for each in crossings(path) if each.edge is not None]
         expected = next((each.record.path for each in edges if changes(other, each)), None)
         found = (await rerun(path, Walk([other] * len(EDGES), [], returns=filter).root)).divergence
-        assert (None if found is None else found.path) == expected
+        if found is not None and "is not in the record" in str(found):
+            assert found.path in refused(path)  # what was not handed over then crosses now
+        else:
+            assert (None if found is None else found.path) == expected
+
+
+def refused(path: str) -> set[str]:
+    """Where a boundary was asked for and not crossed."""
+    results = [record for record in read(path).records() if isinstance(record, ToolResultRecord)]
+    return {record.path for record in results if record.message.is_error and record.message.name not in ("ok", "bad")}
 
 
 def changes(other: Filter, crossed: Boundary) -> bool:
