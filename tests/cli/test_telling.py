@@ -1,11 +1,26 @@
 """A run told to a person."""
 
+from pathlib import Path
+
 import pytest
 
 from handrail.agent import Agent, ScriptedModel, handoff
 from handrail.agent.events import HandoffEnd
 from handrail.cli.telling import Witness, called, crossing_lines, margin, summed_up
-from handrail.filters import History, Report, ToolCall, assistant, call, last_n, none, redact, tool_result, user
+from handrail.filters import (
+    History,
+    Policy,
+    PolicyViolation,
+    Report,
+    ToolCall,
+    assistant,
+    call,
+    last_n,
+    none,
+    redact,
+    tool_result,
+    user,
+)
 
 
 @pytest.mark.parametrize(
@@ -68,12 +83,34 @@ def test_a_message_that_was_changed_is_told_once() -> None:
     assert lines[0].startswith("    crossed  user: Mail [REDACTED:internal:email]  (changed: ")
 
 
+def desk(witness: Witness, target: str, policy: Policy | None = None) -> Agent:
+    """A triage agent that hands over to this one, unless the policy stops it."""
+    asks = ScriptedModel(assistant(call(f"transfer_to_{target}", call_id="h1", reason=f"for {target}")))
+    edge = handoff(Agent(target, model=ScriptedModel("Yes.")), policy=policy)
+    return Agent("triage", model=asks, handoffs=[edge], middleware=[witness])
+
+
+async def crossed(agent: Agent) -> list[HandoffEnd]:
+    async with agent.stream("Twice?") as run:
+        return [event async for event in run if isinstance(event, HandoffEnd)]
+
+
 async def test_a_witness_remembers_each_boundary_until_it_is_told() -> None:
     witness = Witness()
-    billing = Agent("billing", model=ScriptedModel("Yes."))
-    asks = ScriptedModel(assistant(call("transfer_to_billing", call_id="h1", reason="an invoice")))
-    triage = Agent("triage", model=asks, handoffs=[handoff(billing)], middleware=[witness])
-    await triage.run("Twice?")
-    reason, history, report = witness.next()
-    assert (reason, [message.text for message in history]) == ("an invoice", ["Twice?"])
-    assert report.messages_in == 1
+    (event,) = await crossed(desk(witness, "billing"))
+    seen = witness.of(event)
+    assert seen is not None
+    assert (seen.reason, [message.text for message in seen.history]) == ("for billing", ["Twice?"])
+    assert seen.report.messages_in == 1
+    assert witness.of(event) is None
+
+
+async def test_a_boundary_that_a_policy_stopped_is_not_told_as_the_next_one(tmp_path: Path) -> None:
+    witness = Witness()
+    (tmp_path / "desk.toml").write_text('[[rule]]\nsource = "triage"\nallow_targets = ["sales"]\n')
+    with pytest.raises(PolicyViolation):
+        await crossed(desk(witness, "billing", Policy.load(tmp_path / "desk.toml")))
+    (event,) = await crossed(desk(witness, "sales"))
+    seen = witness.of(event)
+    assert seen is not None
+    assert (seen.target, seen.reason) == ("sales", "for sales")

@@ -10,21 +10,23 @@ import msgspec
 
 from handrail.cli.errors import UnfitInput
 from handrail.cli.keys import Keys
-from handrail.cli.sources import on_disk
+from handrail.cli.sources import size_of
+from handrail.cli.stores import session_at
 from handrail.filters import Policy, Violation
 from handrail.sessions import Boundary, DamagedSession, NotASession, Reading, SessionError, read
 from handrail.sessions.crossings import counted
 from handrail.sessions.lines import Progress
+from handrail.sessions.places import Where
 
 State: TypeAlias = Literal["clean", "crossed", "damaged", "unreadable"]
 _SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A file that is to be audited: its name for people, where it is, and its size in bytes."""
+    """A session that is to be audited: its name for people, where it is, and its size in bytes."""
 
     name: str
-    path: Path
+    path: Where
     size: int
 
 
@@ -76,10 +78,10 @@ def sessions_in(places: Sequence[str]) -> Iterator[Places]:
         passed_over = 0
         for name in places:
             if name == "-" or not os.path.isdir(name):
-                path = stack.enter_context(on_disk(name))
-                found.append(Place(name, path, path.stat().st_size))
+                where = stack.enter_context(session_at(name))
+                found.append(Place(name, where, size_of(where)))
                 continue
-            for path in _files(name):
+            for path in session_files(name):
                 if _foreign(path):
                     passed_over += 1
                 else:
@@ -89,7 +91,9 @@ def sessions_in(places: Sequence[str]) -> Iterator[Places]:
         yield Places(found, sum([place.size for place in found]), passed_over)
 
 
-def _files(folder: str) -> Iterator[Path]:
+def session_files(folder: str) -> Iterator[Path]:
+    """What may be sessions in a folder and in its folders, in order of their names. Raises `OSError`."""
+
     def fail(error: OSError) -> None:
         raise error
 

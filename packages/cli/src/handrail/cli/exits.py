@@ -3,6 +3,7 @@
 import errno
 import re
 import sys
+from contextvars import ContextVar
 
 from handrail.cli.errors import CommandError
 from handrail.filters import HandrailError
@@ -14,6 +15,9 @@ MISUSED = 2
 """What was typed or given cannot be used."""
 INTERRUPTED = 130
 
+DEBUGGING: ContextVar[bool] = ContextVar("debugging", default=False)
+"""Whether errors are told with their tracebacks."""
+
 _NOT_PRINTED = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]+")
 _FULL = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO})
 _ADVICE = {
@@ -22,6 +26,7 @@ _ADVICE = {
     "CompressedSession": "on the command line: handrail run … --continue-from COPY --session NEW",
     "PassphraseMissing": "on the command line: --passphrase-file FILE, or HANDRAIL_PASSPHRASE",
     "SealedSession": "on the command line: handrail run … --continue-from COPY --session NEW",
+    "UnknownSession": "`handrail sessions list` says which there are",
     "JournalFailed": "make room there, or choose another place",
 }
 
@@ -33,19 +38,26 @@ def exit_code(error: BaseException) -> int:
     from handrail.sessions import (
         CompressedSession,
         EncryptionError,
+        ForkRefused,
         FormatError,
         LineTooLong,
         NotASession,
         OutdatedSession,
         SealedSession,
         SessionExists,
+        StoreFailed,
+        UnknownSession,
+        UnknownStore,
         UnknownView,
+        UnsupportedStore,
         UnsupportedVersion,
     )
 
     match error:
         case KeyboardInterrupt():
             return INTERRUPTED
+        case StoreFailed():
+            return FAILED  # the same command may find it another time
         case OSError() if is_full(error):
             return FAILED
         case CommandError() | InvalidExpression() | InvalidFilter() | InvalidDescriptor() | PolicyInvalid() | OSError():
@@ -53,6 +65,8 @@ def exit_code(error: BaseException) -> int:
         case CounterMissing() | FormatError() | NotASession():
             return MISUSED
         case EncryptionError() | CompressedSession() | OutdatedSession() | LineTooLong():
+            return MISUSED
+        case ForkRefused() | UnknownSession() | UnknownStore() | UnsupportedStore():
             return MISUSED
         case SealedSession() | SessionExists() | UnknownView() | UnsupportedVersion():
             return MISUSED
@@ -90,6 +104,14 @@ def one_line(error: BaseException) -> str:
         case _:
             text = f"{type(error).__name__}: {error}; --debug shows where"
     return printable(text)
+
+
+def show_traceback() -> None:
+    """The traceback of the error that is being handled, where it was asked for."""
+    if DEBUGGING.get():
+        import traceback
+
+        traceback.print_exc()
 
 
 def printable(text: str) -> str:

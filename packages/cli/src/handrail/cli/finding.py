@@ -1,9 +1,10 @@
-"""Finding the agent that `module:agent` names."""
+"""Finding the agent that `module:agent` names, and the model that stands in for theirs."""
 
 from types import ModuleType
 
-from handrail.agent import Agent
-from handrail.cli.errors import ModuleNotLoaded, NoSuchAgent
+from handrail.agent import Agent, Model
+from handrail.agent.models import find_model
+from handrail.cli.errors import ModuleNotLoaded, NoSuchAgent, UnfitInput
 from handrail.cli.modules import load_module
 
 
@@ -28,6 +29,20 @@ def find_agent(place: str) -> Agent:
         raise NoSuchAgent(place, f"this is no agent but {type(found).__name__}", _agents(module))
     found.check()
     return found
+
+
+def model_called(name: str, base_url: str) -> Model | None:
+    """The model called `service:name`, at an address of its own where one is given; None where none is asked for.
+
+    Raises `UnfitInput` or `BuildError`.
+    """
+    if base_url and not name.startswith("openai:"):
+        raise UnfitInput("--base-url says where a model is; pass --model openai:NAME as well")
+    if not base_url:
+        return find_model(name) if name else None
+    from handrail.agent.providers.openai import OpenAIChat
+
+    return OpenAIChat(name.removeprefix("openai:"), base_url=base_url)
 
 
 def _agents(module: ModuleType) -> list[str]:

@@ -10,6 +10,7 @@ from handrail.cli.errors import UnfitInput
 
 if TYPE_CHECKING:
     from handrail.sessions import Passphrase
+    from handrail.sessions.places import Where
 
 VARIABLE = "HANDRAIL_PASSPHRASE"
 
@@ -32,7 +33,7 @@ class Keys:
         self.new: Passphrase | None = _from_file(file) if file is not None else _from_environment()
         """What a new session is encrypted with."""
 
-    def of(self, path: Path, *, mixed: bool = False) -> "Passphrase | None":
+    def of(self, path: "Where", *, mixed: bool = False) -> "Passphrase | None":
         """What a session is opened with. The environment's passphrase is for those that are encrypted; so is one from a
         file where sessions are `mixed`, and else it says that the session has to be."""
         from handrail.sessions import PassphraseMissing, SessionError, read
@@ -47,9 +48,11 @@ class Keys:
             return None  # what is wrong with it is told by whoever opens it
         return None
 
-    def of_session(self, path: Path) -> "Passphrase | None":
+    def of_session(self, path: "Where") -> "Passphrase | None":
         """What a session is written with, which may be there or not."""
-        return self.of(path) if path.exists() and path.stat().st_size else self.new
+        from handrail.sessions.places import is_begun
+
+        return self.of(path) if is_begun(path) else self.new
 
 
 def _from_file(file: Path) -> "Passphrase":

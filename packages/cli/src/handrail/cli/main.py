@@ -6,7 +6,17 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from handrail.cli.exits import FAILED, INTERRUPTED, MISUSED, exit_code, is_full, one_line, printable
+from handrail.cli.exits import (
+    DEBUGGING,
+    FAILED,
+    INTERRUPTED,
+    MISUSED,
+    exit_code,
+    is_full,
+    one_line,
+    printable,
+    show_traceback,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # what cannot be read or shown is no reason to stop
     given, debug = _without_debug(list(sys.argv[1:] if arguments is None else arguments))
+    asked = DEBUGGING.set(debug)
     try:
         code = _run(given)
         sys.stdout.flush()
@@ -28,11 +39,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _say("interrupted", INTERRUPTED)
     except Exception as error:  # noqa: BLE001  # the last place where an error can be told in one line
-        if debug:
-            _show_traceback()
+        show_traceback()
         if is_full(error):
             _unheard()
         return _say(one_line(error), exit_code(error))
+    finally:
+        DEBUGGING.reset(asked)
 
 
 def _open_what_is_closed() -> None:
@@ -45,12 +57,6 @@ def _open_what_is_closed() -> None:
 def _nowhere(mode: str) -> Any:
     # Like the interpreter's own streams it is never closed, which is no reason for a warning at the end.
     return open(os.open(os.devnull, os.O_RDWR), mode, closefd=False)
-
-
-def _show_traceback() -> None:
-    import traceback
-
-    traceback.print_exc()
 
 
 def _without_debug(given: list[str]) -> tuple[list[str], bool]:

@@ -1,7 +1,6 @@
 """The boundaries between two agents in a session, with their own filters or with another in its place."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 
@@ -22,6 +21,7 @@ from handrail.filters.messages import Messages
 from handrail.filters.reports import Change, StepReport, compare
 from handrail.sessions import Boundary, Passphrase, crossings
 from handrail.sessions.crossings import NOT_RUN
+from handrail.sessions.places import Where
 from handrail.sessions.records import asked_by
 
 
@@ -46,7 +46,7 @@ class Replayed(msgspec.Struct, frozen=True):
 
 
 def replayed(
-    path: Path,
+    path: Where,
     name: str,
     source: str | None,
     target: str | None,

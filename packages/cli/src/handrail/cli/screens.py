@@ -1,6 +1,5 @@
 """What the commands print with: text and JSON on standard output, the rest and progress on standard error."""
 
-import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,6 +11,8 @@ from handrail.cli.exits import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from handrail.sessions.places import Where
 
 Progress: TypeAlias = Callable[[int], None]
 """Called now and then with how much is done."""
@@ -61,9 +62,11 @@ def shortened(text: str, width: int = 100) -> str:
 
 
 @contextmanager
-def progress_bar(what: str, path: str | os.PathLike[str]) -> Iterator[Progress | None]:
-    """A bar on standard error that fills as bytes of a file are read; nothing where that is no terminal."""
-    with bar_of(what, os.path.getsize(path)) as progress:
+def progress_bar(what: str, where: "Where") -> Iterator[Progress | None]:
+    """A bar on standard error that fills as bytes of a session are read; nothing where that is no terminal."""
+    from handrail.cli.sources import size_of
+
+    with bar_of(what, size_of(where) if sys.stderr.isatty() else 0) as progress:
         yield progress
 
 

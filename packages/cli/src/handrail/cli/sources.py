@@ -7,9 +7,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from handrail.cli.errors import UnfitInput
 from handrail.filters import HandrailError
+
+if TYPE_CHECKING:
+    from handrail.sessions.places import Where
 
 _HANDED = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
@@ -49,6 +53,14 @@ def _open_once(name: str) -> None:
         raise UnfitInput(f"{name}: is {kind} and no file; to read it, pass - as the file and {name} as standard input")
     with open(name, "rb"):
         pass
+
+
+def size_of(where: "Where") -> int:
+    """How many bytes a session, or another file, has where it is."""
+    if isinstance(where, Path):
+        return where.stat().st_size
+    with where.open_to_read() as lines:
+        return lines.seek(0, os.SEEK_END)
 
 
 def new_name(name: str, suffix: str) -> Path:

@@ -2,12 +2,15 @@
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from handrail.agent import Middleware
 from handrail.agent.events import (
     Discard,
     Event,
     HandoffEnd,
+    LimitReached,
+    LoopWarning,
     MessageDone,
     Recovered,
     Text,
@@ -25,25 +28,41 @@ _LISTED = 3
 """How many messages that stayed for one reason are shown one by one."""
 
 
+class Witnessed(NamedTuple):
+    """What a boundary was given, and what its filter made of it."""
+
+    source: str
+    target: str
+    reason: str
+    history: Sequence[Message]
+    report: Report
+
+
 class Witness(Middleware):
     """Keeps, of each boundary, why its filter left out what it left out, until the boundary is told."""
 
     def __init__(self) -> None:
-        self._seen: deque[tuple[str, Sequence[Message], Report]] = deque()
+        self._seen: deque[Witnessed] = deque()
 
     async def around_handoff(self, request: HandoffRequest, call_next: CallHandoff) -> HandoffResponse:
         """Looks at what the boundary was given, once it was crossed."""
         response = await call_next(request)
-        self._seen.append((request.reason, request.history, request.filter.explain(request.history)))
+        report = request.filter.explain(request.history)
+        self._seen.append(Witnessed(request.source, request.target, request.reason, request.history, report))
         return response
 
     def begin(self) -> None:
         """Forgets what an earlier run that was cut off left untold."""
         self._seen.clear()
 
-    def next(self) -> tuple[str, Sequence[Message], Report]:
-        """The reason, the history and the report of the boundary that comes next."""
-        return self._seen.popleft()
+    def of(self, event: HandoffEnd) -> Witnessed | None:
+        """What was seen of this boundary. What was seen before of one that a policy stopped is forgotten."""
+        ends = event.source, event.target, event.messages_before
+        while self._seen:
+            seen = self._seen.popleft()
+            if (seen.source, seen.target, len(seen.history)) == ends:
+                return seen
+        return None
 
 
 class Voice:
@@ -75,7 +94,7 @@ class Voice:
 
 
 class DeskTeller:
-    """Tells a run of the demo: everything, on standard output."""
+    """Tells a run in a conversation: everything, on standard output."""
 
     def __init__(self, witness: Witness) -> None:
         self._witness = witness
@@ -92,10 +111,13 @@ class DeskTeller:
                 self._note(event.path, f"· {name_of(event.path)} uses {called(event.call)}")
             case ToolEnd() if event.result.is_error:
                 self._note(event.path, f"· {event.call.name} failed: {shortened(event.result.text)}")
+            case Recovered() | ToolProgress() | LoopWarning() | LimitReached():
+                self._note(event.path, f"· {shortened(str(event), 200)}")
             case Discard():
                 self._note(event.path, f"· what was said is withdrawn: {shortened(event.reason)}")
             case HandoffEnd():
-                head, *lines = crossing_lines(event, *self._witness.next())
+                seen = self._witness.of(event)
+                head, *lines = [str(event)] if seen is None else crossing_lines(event, *seen[2:])
                 self._note(event.path, head, style="bold magenta")
                 for line in lines:
                     self._note(event.path, line)

@@ -1,13 +1,12 @@
 """The messages in a file, whatever it is: a Handrail session, or a transcript that another tool wrote."""
 
-from pathlib import Path
-
 import msgspec
 
 from handrail.cli.errors import NoSuchTranscript, UnfitInput
 from handrail.filters import History
 from handrail.sessions import NotASession, Passphrase, PassphraseMissing, Session, parse_file, read
 from handrail.sessions.interchange import identified
+from handrail.sessions.places import Place, Where
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -17,7 +16,7 @@ class Found(msgspec.Struct, frozen=True):
     which: str
 
 
-def is_session(path: Path) -> bool:
+def is_session(path: Where) -> bool:
     """Whether a file is a Handrail session. Raises `UnsupportedVersion` or `DamagedSession` for one that is not fit."""
     try:
         read(path)
@@ -29,13 +28,13 @@ def is_session(path: Path) -> bool:
 
 
 def find_messages(
-    path: Path, name: str, agent: str | None, pick: int | None, passphrase: Passphrase | None = None
+    path: Where, name: str, agent: str | None, pick: int | None, passphrase: Passphrase | None = None
 ) -> Found:
     """The messages of a session's view, or of a foreign transcript; `pick` counts transcripts from 1.
 
     Raises `UnknownView`, `NoSuchTranscript`, `UnfitInput` for a choice the file has no use for, or `FormatError`.
     """
-    if is_session(path):
+    if isinstance(path, Place) or is_session(path):
         if pick is not None:
             raise UnfitInput(f"{name}: is one session, so there is nothing to --pick; --agent chooses a view")
         session = Session(path, passphrase=passphrase)

@@ -43,8 +43,7 @@ def app() -> Any:
     made.command("graph")(graph.command)
     made.command("view")(view.command)
     command = get_command(made)
-    for each in (command, *getattr(command, "commands", {}).values()):
-        _plain_flags(each)
+    _plain_flags(command)
     return command
 
 
@@ -53,6 +52,8 @@ def _plain_flags(command: Any) -> None:
     for option in command.get_params(command.context_class(command)):
         if getattr(option, "is_flag", False):
             option.metavar = ""
+    for each in getattr(command, "commands", {}).values():
+        _plain_flags(each)
 
 
 def _show_version(wanted: bool) -> None:

@@ -21,7 +21,9 @@ _COLUMNS = ("session", "handoff", "step", "crossing", "rule", "message", "why")
 def command(
     places: Annotated[
         list[str],
-        typer.Argument(metavar="DIR|FILE...", help="Session files, or folders of *.jsonl; - is standard input."),
+        typer.Argument(
+            metavar="DIR|FILE...", help="Session files, STORE#ID, or folders of *.jsonl; - is standard input."
+        ),
     ],
     policy: Annotated[str, typer.Option("--policy", metavar="FILE", help="The policy, a TOML file.")],
     passphrase_file: PassphraseFile = None,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from handrail.cli.errors import UnfitInput
 from handrail.cli.exits import FAILED, OK, one_line
+from handrail.cli.lines import next_line
 from handrail.cli.screens import aside, say
 from handrail.cli.sources import place_for
 
 if TYPE_CHECKING:
-    from handrail.agent import Agent, Model
+    from handrail.agent import Agent
     from handrail.cli.telling import Witness
     from handrail.sessions import Session
 
@@ -36,11 +36,12 @@ def command(
     import tempfile
 
     from handrail.cli.desk import support_desk
+    from handrail.cli.finding import model_called
     from handrail.cli.telling import Witness
     from handrail.sessions import Session
 
     witness = Witness()
-    desk = support_desk(_find_model(model, base_url), [witness])
+    desk = support_desk(model_called(model, base_url), [witness])
     path = (
         place_for(session) if session is not None else Path(tempfile.mkdtemp(prefix="handrail-")) / "desk.session.jsonl"
     )
@@ -56,20 +57,6 @@ def command(
         _closing(path, kept=session is not None)
         raise
     raise typer.Exit(OK if _closing(path, kept=session is not None) and answered else FAILED)
-
-
-def _find_model(model: str, base_url: str) -> "Model | None":
-    if not model:
-        if base_url:
-            raise UnfitInput("--base-url says where a model is; pass --model openai:NAME as well")
-        return None
-    from handrail.agent.models import find_model
-
-    if not base_url or not model.startswith("openai:"):
-        return find_model(model)
-    from handrail.agent.providers.openai import OpenAIChat
-
-    return OpenAIChat(model.removeprefix("openai:"), base_url=base_url)
 
 
 def _talk(desk: "Agent", session: "Session", witness: "Witness") -> bool:
@@ -107,25 +94,8 @@ async def _answer(desk: "Agent", line: str, session: "Session", witness: "Witnes
 
 
 def _lines() -> Iterator[str]:
-    """What is typed, line by line; what is piped in is shown as if it had been typed."""
-    typed = sys.stdin.isatty()
-    while True:
-        if typed:
-            try:
-                line = input("you> ")
-            except EOFError:
-                say()
-                return
-        else:
-            line = sys.stdin.readline()
-            if not line:
-                return
-        line = line.strip()
-        if line.lower() in ("quit", "exit"):
-            return
+    while (line := next_line()) is not None and line.lower() not in ("quit", "exit"):
         if line:
-            if not typed:
-                say(f"you> {line}")
             yield line
 
 

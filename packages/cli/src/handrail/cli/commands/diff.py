@@ -9,16 +9,23 @@ from handrail.cli.errors import UnfitInput
 from handrail.cli.exits import FAILED, OK
 from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.screens import say, say_json
-from handrail.cli.sources import on_disk, place_for, write_new
+from handrail.cli.sources import place_for, write_new
+from handrail.cli.stores import session_at
 
 if TYPE_CHECKING:
     from handrail.sessions import Difference, Session
+    from handrail.sessions.places import Where
 
 _STYLES = {"-": "red", "+": "green", "~": "yellow"}
 
 
 def command(
-    first: Annotated[str, typer.Argument(metavar="A", help="A session or a foreign transcript; - is standard input.")],
+    first: Annotated[
+        str,
+        typer.Argument(
+            metavar="A", help="A session (a file or STORE#ID) or a foreign transcript; - is standard input."
+        ),
+    ],
     second: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
     agent: Annotated[str, typer.Option(help="Who answers in a foreign transcript.")] = "assistant",
     passphrase_file: PassphraseFile = None,
@@ -54,12 +61,12 @@ def compared(first: str, second: str, agent: str, keys: Keys) -> "Difference":
 
     if first == second == "-":
         raise UnfitInput("standard input can be read once: name one of the two files")
-    with on_disk(first) as a, on_disk(second) as b:
+    with session_at(first) as a, session_at(second) as b:
         found = diff(_opened(a, keys), _opened(b, keys), agent=agent)
     return msgspec.structs.replace(found, a=first, b=second)
 
 
-def _opened(path: Path, keys: Keys) -> "Path | Session":
+def _opened(path: "Where", keys: Keys) -> "Where | Session":
     from handrail.sessions import Session
 
     passphrase = keys.of(path, mixed=True)

@@ -10,14 +10,16 @@ from handrail.cli.errors import UnfitInput
 from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.modules import Modules, import_modules
 from handrail.cli.screens import aside, progress_bar, say, say_json
-from handrail.cli.sources import new_name, on_disk, place_for, write_new
+from handrail.cli.sources import new_name, place_for, write_new
+from handrail.cli.stores import plain_name, session_at
 
 if TYPE_CHECKING:
     from handrail.sessions import Passphrase
+    from handrail.sessions.places import Where
 
 
 def command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A session file; - is standard input.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A session file, or STORE#ID; - is standard input.")],
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="The new file; with --to, standard output if not given.")
     ] = None,
@@ -39,20 +41,20 @@ def command(
     keys = Keys(passphrase_file)
     if out is not None:
         place_for(out)
-    with on_disk(file) as path:
+    with session_at(file) as path:
         if to is not None:
             _foreign(file, path, out, to, agent, keys.of(path), as_json)
             return
         if agent is not None:
             raise UnfitInput("a sealed copy holds the whole session; --agent goes with --to openai-chat")
         suffix = {"gzip": ".gz", "zstd": ".zst"}.get(compress or "", "")
-        target = out or new_name(file, f".sealed.jsonl{suffix}")
+        target = out or new_name(plain_name(file), f".sealed.jsonl{suffix}")
         _sealed(file, path, target, keys.of(path), compress, as_json)
 
 
 def _sealed(
     file: str,
-    path: Path,
+    path: "Where",
     out: Path,
     passphrase: "Passphrase | None",
     compress: Literal["gzip", "zstd"] | None,
@@ -70,7 +72,7 @@ def _sealed(
 
 def _foreign(
     file: str,
-    path: Path,
+    path: "Where",
     out: Path | None,
     to: str,
     agent: str | None,

@@ -10,7 +10,7 @@ from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.modules import Modules, import_modules
 from handrail.cli.reporting import full_report, shown
 from handrail.cli.screens import aside, say, say_json, shortened
-from handrail.cli.sources import on_disk
+from handrail.cli.stores import session_at
 
 if TYPE_CHECKING:
     from handrail.cli.recorded import Replayed
@@ -24,7 +24,9 @@ _WIDTH = 300
 def command(
     file: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="A Handrail session or an OpenAI chat transcript; - is standard input."),
+        typer.Argument(
+            metavar="FILE", help="A session (a file or STORE#ID) or an OpenAI chat transcript; - is standard input."
+        ),
     ],
     filter: Annotated[
         str | None,
@@ -74,7 +76,7 @@ def command(
     notes = (Note("reason", reason),) if reason else ()
     crossing: Messages = ()
     failure: NothingToHandOver | None = None
-    with on_disk(file) as path:
+    with session_at(file) as path:
         found = find_messages(path, file, agent, pick, keys.of(path))
         history = edge_history(found.messages, kind="handoff").messages
         try:
@@ -116,7 +118,7 @@ def _recorded(
 
     chosen = parse(filter) if filter is not None else None
     failed = False
-    with on_disk(file) as path:
+    with session_at(file) as path:
         for found in replayed(
             path, file, source, target, chosen, explain=explain, counter=counter, passphrase=keys.of(path)
         ):

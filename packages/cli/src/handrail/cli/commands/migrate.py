@@ -8,11 +8,12 @@ import typer
 from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.modules import Modules, import_modules
 from handrail.cli.screens import progress_bar, say, say_json
-from handrail.cli.sources import new_name, on_disk, place_for
+from handrail.cli.sources import new_name, place_for
+from handrail.cli.stores import plain_name, session_at
 
 
 def command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A session file; - is standard input.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A session file, or STORE#ID; - is standard input.")],
     out: Annotated[Path | None, typer.Option("-o", "--out", help="The new file.")] = None,
     passphrase_file: PassphraseFile = None,
     modules: Modules = None,
@@ -22,8 +23,8 @@ def command(
     from handrail.sessions import migrate
 
     import_modules(modules)
-    target = place_for(out if out is not None else new_name(file, ".migrated.jsonl"))
-    with on_disk(file) as path, progress_bar(f"migrating {file}", path) as progress:
+    target = place_for(out if out is not None else new_name(plain_name(file), ".migrated.jsonl"))
+    with session_at(file) as path, progress_bar(f"migrating {file}", path) as progress:
         done = migrate(path, target, progress=progress, passphrase=Keys(passphrase_file).of(path))
     if not as_json:
         say(f"{target}: {done}")

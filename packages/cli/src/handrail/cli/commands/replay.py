@@ -9,17 +9,16 @@ from handrail.cli.exits import FAILED, OK
 from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.modules import Modules, import_modules
 from handrail.cli.screens import say, say_json
-from handrail.cli.sources import on_disk
+from handrail.cli.stores import session_at
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from handrail.agent import Agent
     from handrail.sessions import Session
+    from handrail.sessions.places import Where
 
 
 def command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A session file; - is standard input.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A session file, or STORE#ID; - is standard input.")],
     agent: Annotated[str, typer.Argument(metavar="MODULE:AGENT", help="The agent that was run, as it is today.")],
     what_if: Annotated[
         bool, typer.Option("--what-if", help="Compare every boundary and request; the options below imply it.")
@@ -53,7 +52,7 @@ def command(
     from handrail.sessions import Session
 
     found = find_agent(agent)
-    with on_disk(file) as path:
+    with session_at(file) as path:
         passphrase = Keys(passphrase_file).of(path)
         session = path if passphrase is None else Session(path, passphrase=passphrase)
         if what_if or answers is not None or filters or instructions or at is not None:
@@ -66,7 +65,7 @@ def command(
     raise typer.Exit(OK if same else FAILED)
 
 
-def _rerun(session: "Path | Session", agent: "Agent", allow: Any, as_json: bool) -> bool:
+def _rerun(session: "Where | Session", agent: "Agent", allow: Any, as_json: bool) -> bool:
     from handrail.agent.replay import rerun_sync
 
     replay = rerun_sync(session, agent, allow=allow)
@@ -79,7 +78,7 @@ def _rerun(session: "Path | Session", agent: "Agent", allow: Any, as_json: bool)
     return replay.ok
 
 
-def _what_if(session: "Path | Session", agent: "Agent", as_json: bool, **options: Any) -> bool:
+def _what_if(session: "Where | Session", agent: "Agent", as_json: bool, **options: Any) -> bool:
     from handrail.agent.replay import what_if_sync
 
     found = what_if_sync(session, agent, **options)

@@ -12,6 +12,7 @@ from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.modules import Modules, import_modules
 from handrail.cli.screens import aside, say_json
 from handrail.cli.sources import place_for
+from handrail.cli.stores import session_to_write, split
 
 if TYPE_CHECKING:
     from handrail.agent import Agent, RunResult
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
 def command(
     agent: Annotated[str, typer.Argument(metavar="MODULE:AGENT", help="Where it is; modules of this folder too.")],
     input: Annotated[str, typer.Argument(metavar="INPUT", help="What to say to it; - reads it from standard input.")],
-    session: Annotated[Path | None, typer.Option(help="The session file to write, or to go on with.")] = None,
+    session: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|STORE#ID", help="The session to write, or to go on with: a file, or of a store."),
+    ] = None,
     continue_from: Annotated[
         Path | None, typer.Option("--continue-from", help="A sealed copy from which the new file --session goes on.")
     ] = None,
@@ -37,7 +41,6 @@ def command(
     import asyncio
 
     from handrail.cli.finding import find_agent
-    from handrail.sessions import Session
 
     text = sys.stdin.read() if input == "-" else input
     if not text.strip():
@@ -45,12 +48,10 @@ def command(
     import_modules(modules)
     found = find_agent(agent)
     keys = Keys(passphrase_file)
-    if session is not None:
-        place_for(session)
     if continue_from is not None:
         _continue(continue_from, session, keys)
-    kept = Session(session, passphrase=keys.of_session(session)) if session is not None else None
-    with asyncio.Runner() as runner, kept or nullcontext():
+    held = session_to_write(session, keys) if session is not None else nullcontext(None)
+    with asyncio.Runner() as runner, held as kept:
         result = runner.run(_run(found, text, kept, start, quiet=as_json))
     if as_json:
         say_json(_described(result, session))
@@ -58,12 +59,16 @@ def command(
         aside(f"The session is in {session}")
 
 
-def _continue(sealed: Path, session: Path | None, keys: Keys) -> None:
+def _continue(sealed: Path, session: str | None, keys: Keys) -> None:
     from handrail.sessions import Session
 
     if session is None:
         raise UnfitInput("--continue-from begins a new file; say with --session which")
-    Session.continue_from(sealed, session, passphrase=keys.new).close()
+    if split(session) is not None:
+        raise UnfitInput(
+            "--continue-from begins a new file; `handrail sessions import` takes it into a store after that"
+        )
+    Session.continue_from(sealed, place_for(Path(session)), passphrase=keys.new).close()
 
 
 async def _run(
@@ -89,7 +94,7 @@ def _plain(output: object) -> object:
     return to_jsonable_python(output, by_alias=True, fallback=str)
 
 
-def _described(result: "RunResult", session: Path | None) -> dict[str, object]:
+def _described(result: "RunResult", session: str | None) -> dict[str, object]:
     return {
         "status": result.status,
         "agent": result.agent,
@@ -110,5 +115,5 @@ def _described(result: "RunResult", session: Path | None) -> dict[str, object]:
             for each in result.handoffs
         ],
         "messages": list(result.new_messages),
-        "session": str(session) if session else None,
+        "session": session,
     }

@@ -8,21 +8,21 @@ import typer
 from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.reporting import counted
 from handrail.cli.screens import progress_bar, say, say_json
-from handrail.cli.sources import on_disk
+from handrail.cli.stores import session_at
 
 if TYPE_CHECKING:
     from handrail.sessions import Reading, Tally
 
 
 def command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A session file; - is standard input.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A session file, or STORE#ID; - is standard input.")],
     passphrase_file: PassphraseFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Count what a session holds: messages, model calls, tokens, tools and handoffs."""
     from handrail.sessions import Tally, read
 
-    with on_disk(file) as path, progress_bar(f"reading {file}", path) as progress:
+    with session_at(file) as path, progress_bar(f"reading {file}", path) as progress:
         reading = read(path, progress=progress, passphrase=Keys(passphrase_file).of(path))
         tally = Tally.of(reading.records())
     described = _described(file, reading, tally)

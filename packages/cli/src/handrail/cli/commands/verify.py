@@ -10,14 +10,16 @@ from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.modules import Modules, import_modules
 from handrail.cli.reporting import counted
 from handrail.cli.screens import progress_bar, say, say_json
-from handrail.cli.sources import on_disk
+from handrail.cli.stores import session_at
 
 if TYPE_CHECKING:
     from handrail.sessions import Verdict
 
 
 def command(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Session files; - is standard input.")],
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Session files, or STORE#ID; - is standard input.")
+    ],
     head: Annotated[
         str, typer.Option(metavar="HASH", help="The head that the file had when you noted it; another one fails.")
     ] = "",
@@ -40,7 +42,7 @@ def command(
     keys = Keys(passphrase_file)
     sound = True
     for name in files:
-        with on_disk(name) as path, progress_bar(f"verifying {name}", path) as progress:
+        with session_at(name) as path, progress_bar(f"verifying {name}", path) as progress:
             verdict = verify(path, progress=progress, integrity_only=integrity_only, passphrase=keys.of(path))
         unmet = _unmet(verdict, head.lower(), require_sealed)
         sound = sound and verdict.ok and not unmet

@@ -11,12 +11,16 @@ from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.modules import Modules, import_modules
 from handrail.cli.reporting import counted
 from handrail.cli.screens import aside, bar_of, progress_bar, say, say_json
-from handrail.cli.sources import new_name, on_disk, place_for, write_new
+from handrail.cli.sources import new_name, place_for, write_new
+from handrail.cli.stores import plain_name, session_at
 
 
 def command(
     file: Annotated[
-        str, typer.Argument(metavar="FILE|DIR", help="A session file, or a folder of *.jsonl; - is standard input.")
+        str,
+        typer.Argument(
+            metavar="FILE|DIR", help="A session file, STORE#ID, or a folder of *.jsonl; - is standard input."
+        ),
     ],
     out: Annotated[
         Path | None, typer.Option("-o", "--out", help="The new page; for a folder, the new folder of pages.")
@@ -42,8 +46,8 @@ def _page(file: str, out: Path | None, keys: Keys, *, as_json: bool) -> Path:
     from handrail.cli.viewer.pages import page
     from handrail.cli.viewer.sheets import sheet
 
-    target = place_for(out if out is not None else new_name(file, ".html"))
-    with on_disk(file) as path, progress_bar(f"reading {file}", path) as progress:
+    target = place_for(out if out is not None else new_name(plain_name(file), ".html"))
+    with session_at(file) as path, progress_bar(f"reading {file}", path) as progress:
         found = sheet(path, "standard input" if file == "-" else file, progress, keys.of(path))
     write_new(target, page("page", found))
     if as_json:

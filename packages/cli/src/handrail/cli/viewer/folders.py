@@ -14,6 +14,7 @@ from handrail.cli.viewer.pages import page
 from handrail.cli.viewer.shapes import Sheet
 from handrail.cli.viewer.sheets import sheet
 from handrail.sessions import SessionError
+from handrail.sessions.places import Where
 
 
 class Entry(msgspec.Struct, omit_defaults=True):
@@ -48,7 +49,7 @@ def written(folder: str, places: Places, out: Path, keys: Keys, progress: Progre
     listing = Listing(folder, [], places.passed_over)
     done = 0
     for place in places.sessions:
-        inner = os.path.relpath(place.path, folder)
+        inner = os.path.relpath(place.name, folder)
         entry = _entry(place.path, inner, out, keys)
         listing.entries.append(entry)
         done += place.size
@@ -58,7 +59,7 @@ def written(folder: str, places: Places, out: Path, keys: Keys, progress: Progre
     (out / "index.html").write_bytes(page("index", listing))
 
 
-def _entry(path: Path, inner: str, out: Path, keys: Keys) -> Entry:
+def _entry(path: Where, inner: str, out: Path, keys: Keys) -> Entry:
     # The list itself is called index.html.
     name = "index.jsonl.html" if inner == "index.jsonl" else f"{inner.removesuffix('.jsonl')}.html"
     try:

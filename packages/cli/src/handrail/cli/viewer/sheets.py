@@ -7,9 +7,10 @@ from handrail.cli.viewer.shapes import NoteRow, Sheet, Totals, Verified
 from handrail.filters.tokens import best_counter
 from handrail.sessions import DamagedSession, Passphrase, Tally, Verdict, read, verify
 from handrail.sessions.lines import Progress
+from handrail.sessions.places import Where
 
 
-def sheet(path: Path, name: str, progress: Progress | None = None, passphrase: Passphrase | None = None) -> Sheet:
+def sheet(path: Where, name: str, progress: Progress | None = None, passphrase: Passphrase | None = None) -> Sheet:
     """All that the page of a session shows; `name` is what people call the file.
 
     Where a line is broken, the rows end with a note that says so. Raises `OSError`, `NotASession`,
