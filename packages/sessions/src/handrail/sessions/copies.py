@@ -58,7 +58,7 @@ def _prev(line: bytes) -> str | None:
 def whole_lines(reading: Reading) -> Iterator[bytes]:
     """The whole part of a session, line by line, as it is chained."""
     head = ZEROS
-    with open_to_read(reading.path, 1 << 16) as file:
+    with open_to_read(reading.place, 1 << 16) as file:
         for number, _, line in each_line(file, reading.end):
             if not follows(line, head, _prev(line)):
                 raise DamagedSession(reading.path, number, "it does not follow the line before it")

@@ -174,8 +174,11 @@ class Store(ABC):
         """Takes these tags off a session, where it has them. Raises `UnknownSession`."""
         self.relabel(id, lambda labels: Labels(labels.title, tuple([tag for tag in labels.tags if tag not in tags])))
 
-    def prune(self, older_than: timedelta, *, tag: str | None = None, parents: bool = False) -> tuple[str, ...]:
-        """Deletes what was not written to for so long, with this tag if one is given, and gives the ids.
+    def prune(
+        self, older_than: timedelta, *, tag: str | None = None, parents: bool = False, dry_run: bool = False
+    ) -> tuple[str, ...]:
+        """Deletes what was not written to for so long, with this tag if one is given, and gives the ids. A `dry_run`
+        gives them and deletes nothing.
 
         A session that is open for writing stays. So does one with forks that stay, unless `parents` is said.
         """
@@ -187,7 +190,8 @@ class Store(ABC):
         while leaves := old if parents else old - {parent for _, parent in kept}:
             for id in sorted(leaves):
                 try:
-                    self.delete(id)
+                    if not dry_run:
+                        self.delete(id)
                     gone.append(id)
                 except (SessionConflict, UnknownSession):
                     pass  # in use, or gone already
@@ -222,7 +226,7 @@ class Store(ABC):
         from pathlib import Path
 
         self.entry(id)
-        return copied(whole_lines(Reading(self.place(id))), Path(path))
+        return copied(whole_lines(Reading(self.place(id), locked=True)), Path(path))
 
     def import_(self, path: Given, *, as_: str | None = None) -> str:
         """Copies a session file in, byte for byte, under this id or the one in its header, and gives the id.
@@ -230,7 +234,7 @@ class Store(ABC):
         Raises `SessionExists`, what reading a session raises, and `DamagedSession` where a line does not follow the one
         before it; nothing is kept then.
         """
-        reading = Reading(located(path))
+        reading = Reading(located(path), locked=True)
         id = reading.header.id if as_ is None else as_
         self._refuse_taken(id)
         self.prepare(id)

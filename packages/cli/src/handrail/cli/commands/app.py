@@ -20,6 +20,7 @@ from handrail.cli.commands import (
     verify,
     view,
 )
+from handrail.cli.commands.sessions.group import group as sessions
 from handrail.cli.screens import say
 
 _ABOUT = "Run several agents together, and know exactly what crosses between them."
@@ -42,6 +43,7 @@ def app() -> Any:
     made.command("audit")(audit.command)
     made.command("graph")(graph.command)
     made.command("view")(view.command)
+    made.add_typer(sessions(), name="sessions")
     command = get_command(made)
     _plain_flags(command)
     return command

@@ -1,0 +1,1 @@
+"""The subcommands of `handrail sessions`, one idea a file."""
