@@ -7,6 +7,7 @@ from typer.main import get_command
 
 from handrail.cli.commands import (
     audit,
+    chat,
     demo,
     diff,
     export,
@@ -32,6 +33,7 @@ def app() -> Any:
     made.callback()(_options)
     made.command("demo")(demo.command)
     made.command("run")(run.command)
+    made.command("chat")(chat.command)
     made.command("filter")(filter.command)
     made.command("import")(imports.command)
     made.command("export")(export.command)
