@@ -54,6 +54,32 @@ def test_a_session_of_a_store_is_looked_at_and_run_again(handrail_here: Run, kep
     assert handrail_here("replay", kept, "shop_of_stores:desk").returncode == 0
 
 
+def test_every_kind_of_store_serves_every_command_and_no_password_is_told(
+    handrail: Run, shared_url: str, tmp_path: Path
+) -> None:
+    (tmp_path / "shop.py").write_text(SHOP)
+    url = shared_url.replace("postgres:@", "postgres:hush-hush@")
+    name = f"{url}#a"
+    outcomes = [
+        handrail("chat", "shop:desk", "--session", name, input="Was I charged twice on invoice 1042?\n"),
+        handrail("run", "shop:desk", "yes, refund it", "--session", name),
+        handrail("run", "shop:desk", "thanks", "--session", name, "--json"),
+        *[handrail(command, name) for command in ("verify", "stats", "view", "export")],
+        *[handrail(command, name, "--json") for command in ("verify", "stats", "filter")],
+        handrail("filter", name),
+        handrail("filter", name, "--from", "triage"),
+        handrail("diff", name, name),
+        handrail("replay", name, "shop:desk"),
+        handrail("sessions", "list", "--store", url),
+        handrail("sessions", "show", "a", "--store", url),
+        handrail("sessions", "fork", "a", "--store", url),
+        handrail("sessions", "rm", "a", "--yes", "--store", url),
+    ]
+    told = [outcome.stdout + outcome.stderr for outcome in outcomes] + [(tmp_path / "a.html").read_text()]
+    assert [outcome.returncode for outcome in outcomes] == [0] * len(outcomes), "".join(told)
+    assert not any(["hush-hush" in text for text in told])
+
+
 @pytest.mark.parametrize("name", ["chats.db#a", "chats/#a", "#a"])
 def test_a_run_goes_on_in_a_store(handrail: Run, tmp_path: Path, name: str) -> None:
     (tmp_path / "shop.py").write_text(SHOP)

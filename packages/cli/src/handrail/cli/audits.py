@@ -11,7 +11,7 @@ import msgspec
 from handrail.cli.errors import UnfitInput
 from handrail.cli.keys import Keys
 from handrail.cli.sources import size_of
-from handrail.cli.stores import session_at
+from handrail.cli.stores import called, session_at
 from handrail.filters import Policy, Violation
 from handrail.sessions import Boundary, DamagedSession, NotASession, Reading, SessionError, read
 from handrail.sessions.crossings import counted
@@ -79,7 +79,7 @@ def sessions_in(places: Sequence[str]) -> Iterator[Places]:
         for name in places:
             if name == "-" or not os.path.isdir(name):
                 where = stack.enter_context(session_at(name))
-                found.append(Place(name, where, size_of(where)))
+                found.append(Place(called(name), where, size_of(where)))
                 continue
             for path in session_files(name):
                 if _foreign(path):

@@ -126,6 +126,15 @@ def session_to_write(name: str, keys: "Keys") -> Iterator["Session"]:
         yield stack.enter_context(Session(place, passphrase=keys.of_session(place)))
 
 
+def called(name: str) -> str:
+    """What a session is called where it is told of: as it was typed, without the password of a URL."""
+    found = split(name) if "://" in name else None
+    if found is None:
+        return name
+    with opened_store(found[0], new=True) as store:
+        return f"{store.name}#{found[1]}"
+
+
 def plain_name(name: str) -> str:
     """What a file that is made of this session is named after: the file's own name, or the id."""
     found = split(name) if name != "-" else None

@@ -14,7 +14,7 @@ from handrail.cli.exits import FAILED, OK
 from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.modules import Modules, import_modules
 from handrail.cli.screens import say
-from handrail.cli.stores import StoreOption, default_store, session_to_write
+from handrail.cli.stores import StoreOption, called, default_store, session_to_write
 
 if TYPE_CHECKING:
     from handrail.agent import Agent, Model
@@ -78,12 +78,12 @@ def _talk(agent: "Agent", name: str, keys: Keys, model: "Model | None") -> bool:
     from handrail.cli.chatting import Chat
 
     with session_to_write(name, keys) as session:
-        chat = Chat(agent, session, name, model)
+        chat = Chat(agent, session, called(name), model)
         session.append()  # so that what cannot be written to is told before anybody types
         chat.begin()
         try:
             chat.talk()
         finally:
             said = bool(session.views)
-            say(f"The session is in {name}" if said else "Nothing was said.", style="dim")
+            say(f"The session is in {called(name)}" if said else "Nothing was said.", style="dim")
     return chat.whole

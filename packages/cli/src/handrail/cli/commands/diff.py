@@ -10,7 +10,7 @@ from handrail.cli.exits import FAILED, OK
 from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.screens import say, say_json
 from handrail.cli.sources import place_for, write_new
-from handrail.cli.stores import session_at
+from handrail.cli.stores import called, session_at
 
 if TYPE_CHECKING:
     from handrail.sessions import Difference, Session
@@ -63,7 +63,7 @@ def compared(first: str, second: str, agent: str, keys: Keys) -> "Difference":
         raise UnfitInput("standard input can be read once: name one of the two files")
     with session_at(first) as a, session_at(second) as b:
         found = diff(_opened(a, keys), _opened(b, keys), agent=agent)
-    return msgspec.structs.replace(found, a=first, b=second)
+    return msgspec.structs.replace(found, a=called(first), b=called(second))
 
 
 def _opened(path: "Where", keys: Keys) -> "Where | Session":

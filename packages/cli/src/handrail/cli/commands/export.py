@@ -11,7 +11,7 @@ from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.modules import Modules, import_modules
 from handrail.cli.screens import aside, progress_bar, say, say_json
 from handrail.cli.sources import new_name, place_for, write_new
-from handrail.cli.stores import plain_name, session_at
+from handrail.cli.stores import called, plain_name, session_at
 
 if TYPE_CHECKING:
     from handrail.sessions import Passphrase
@@ -43,13 +43,13 @@ def command(
         place_for(out)
     with session_at(file) as path:
         if to is not None:
-            _foreign(file, path, out, to, agent, keys.of(path), as_json)
+            _foreign(called(file), path, out, to, agent, keys.of(path), as_json)
             return
         if agent is not None:
             raise UnfitInput("a sealed copy holds the whole session; --agent goes with --to openai-chat")
         suffix = {"gzip": ".gz", "zstd": ".zst"}.get(compress or "", "")
         target = out or new_name(plain_name(file), f".sealed.jsonl{suffix}")
-        _sealed(file, path, target, keys.of(path), compress, as_json)
+        _sealed(called(file), path, target, keys.of(path), compress, as_json)
 
 
 def _sealed(

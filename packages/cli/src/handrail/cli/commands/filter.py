@@ -10,7 +10,7 @@ from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.modules import Modules, import_modules
 from handrail.cli.reporting import full_report, shown
 from handrail.cli.screens import aside, say, say_json, shortened
-from handrail.cli.stores import session_at
+from handrail.cli.stores import called, session_at
 
 if TYPE_CHECKING:
     from handrail.cli.recorded import Replayed
@@ -77,7 +77,7 @@ def command(
     crossing: Messages = ()
     failure: NothingToHandOver | None = None
     with session_at(file) as path:
-        found = find_messages(path, file, agent, pick, keys.of(path))
+        found = find_messages(path, called(file), agent, pick, keys.of(path))
         history = edge_history(found.messages, kind="handoff").messages
         try:
             crossing = seal(chosen).hand_over(history, notes)
@@ -87,10 +87,10 @@ def command(
             failure = error
         report = full_report(chosen, history, notes, counter) if explain else None
     if as_json:
-        say_json(_described(file, found.which, chosen, history, crossing, report))
+        say_json(_described(called(file), found.which, chosen, history, crossing, report))
     else:
         crosses = crossed(history, crossing, "would cross")
-        say(f"{file}, {found.which}: {crosses}: {shortened(repr(chosen), _WIDTH)}", style="bold")
+        say(f"{called(file)}, {found.which}: {crosses}: {shortened(repr(chosen), _WIDTH)}", style="bold")
         if report is not None:
             say_report(report, history, counter)
         for message in crossing:
@@ -120,12 +120,14 @@ def _recorded(
     failed = False
     with session_at(file) as path:
         for found in replayed(
-            path, file, source, target, chosen, explain=explain, counter=counter, passphrase=keys.of(path)
+            path, called(file), source, target, chosen, explain=explain, counter=counter, passphrase=keys.of(path)
         ):
             failed = failed or bool(found.problem)
             if as_json:
                 say_json(
-                    _described(file, found.which, found.filter, found.history, found.crossing, found.report, found)
+                    _described(
+                        called(file), found.which, found.filter, found.history, found.crossing, found.report, found
+                    )
                 )
                 continue
             crosses = crossed(found.history, found.crossing, "crossed" if found.recorded else "would cross")

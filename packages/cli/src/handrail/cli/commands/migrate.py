@@ -9,7 +9,7 @@ from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.modules import Modules, import_modules
 from handrail.cli.screens import progress_bar, say, say_json
 from handrail.cli.sources import new_name, place_for
-from handrail.cli.stores import plain_name, session_at
+from handrail.cli.stores import called, plain_name, session_at
 
 
 def command(
@@ -24,7 +24,7 @@ def command(
 
     import_modules(modules)
     target = place_for(out if out is not None else new_name(plain_name(file), ".migrated.jsonl"))
-    with session_at(file) as path, progress_bar(f"migrating {file}", path) as progress:
+    with session_at(file) as path, progress_bar(f"migrating {called(file)}", path) as progress:
         done = migrate(path, target, progress=progress, passphrase=Keys(passphrase_file).of(path))
     if not as_json:
         say(f"{target}: {done}")

@@ -12,7 +12,7 @@ from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.modules import Modules, import_modules
 from handrail.cli.screens import aside, say_json
 from handrail.cli.sources import place_for
-from handrail.cli.stores import session_to_write, split
+from handrail.cli.stores import called, session_to_write, split
 
 if TYPE_CHECKING:
     from handrail.agent import Agent, RunResult
@@ -56,7 +56,7 @@ def command(
     if as_json:
         say_json(_described(result, session))
     elif session is not None:
-        aside(f"The session is in {session}")
+        aside(f"The session is in {called(session)}")
 
 
 def _continue(sealed: Path, session: str | None, keys: Keys) -> None:
@@ -115,5 +115,5 @@ def _described(result: "RunResult", session: str | None) -> dict[str, object]:
             for each in result.handoffs
         ],
         "messages": list(result.new_messages),
-        "session": session,
+        "session": called(session) if session else None,
     }

@@ -8,7 +8,7 @@ import typer
 from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.reporting import counted
 from handrail.cli.screens import progress_bar, say, say_json
-from handrail.cli.stores import session_at
+from handrail.cli.stores import called, session_at
 
 if TYPE_CHECKING:
     from handrail.sessions import Reading, Tally
@@ -22,10 +22,10 @@ def command(
     """Count what a session holds: messages, model calls, tokens, tools and handoffs."""
     from handrail.sessions import Tally, read
 
-    with session_at(file) as path, progress_bar(f"reading {file}", path) as progress:
+    with session_at(file) as path, progress_bar(f"reading {called(file)}", path) as progress:
         reading = read(path, progress=progress, passphrase=Keys(passphrase_file).of(path))
         tally = Tally.of(reading.records())
-    described = _described(file, reading, tally)
+    described = _described(called(file), reading, tally)
     if as_json:
         say_json(described)
         return

@@ -10,7 +10,7 @@ from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.modules import Modules, import_modules
 from handrail.cli.reporting import counted
 from handrail.cli.screens import progress_bar, say, say_json
-from handrail.cli.stores import session_at
+from handrail.cli.stores import called, session_at
 
 if TYPE_CHECKING:
     from handrail.sessions import Verdict
@@ -42,14 +42,14 @@ def command(
     keys = Keys(passphrase_file)
     sound = True
     for name in files:
-        with session_at(name) as path, progress_bar(f"verifying {name}", path) as progress:
+        with session_at(name) as path, progress_bar(f"verifying {called(name)}", path) as progress:
             verdict = verify(path, progress=progress, integrity_only=integrity_only, passphrase=keys.of(path))
         unmet = _unmet(verdict, head.lower(), require_sealed)
         sound = sound and verdict.ok and not unmet
         if as_json:
-            say_json(_described(name, verdict, unmet))
+            say_json(_described(called(name), verdict, unmet))
             continue
-        say(f"{name}: {verdict}")
+        say(f"{called(name)}: {verdict}")
         for problem in unmet:
             say(f"  {problem}")
         say(f"  {_summary(verdict)}")

@@ -12,7 +12,7 @@ from handrail.cli.modules import Modules, import_modules
 from handrail.cli.reporting import counted
 from handrail.cli.screens import aside, bar_of, progress_bar, say, say_json
 from handrail.cli.sources import new_name, place_for, write_new
-from handrail.cli.stores import plain_name, session_at
+from handrail.cli.stores import called, plain_name, session_at
 
 
 def command(
@@ -47,8 +47,8 @@ def _page(file: str, out: Path | None, keys: Keys, *, as_json: bool) -> Path:
     from handrail.cli.viewer.sheets import sheet
 
     target = place_for(out if out is not None else new_name(plain_name(file), ".html"))
-    with session_at(file) as path, progress_bar(f"reading {file}", path) as progress:
-        found = sheet(path, "standard input" if file == "-" else file, progress, keys.of(path))
+    with session_at(file) as path, progress_bar(f"reading {called(file)}", path) as progress:
+        found = sheet(path, "standard input" if file == "-" else called(file), progress, keys.of(path))
     write_new(target, page("page", found))
     if as_json:
         say_json(described(found, str(target)))
