@@ -56,7 +56,8 @@ def each_line(file: BinaryIO, end: int, progress: Progress | None = None) -> Ite
     told = BLOCK
     file.seek(0)
     for number, line in enumerate(file if end else (), 1):
-        yield number, offset, line[:-1] if line.endswith(b"\n") else line
+        # After a last record without its newline stands what a power cut left, zero bytes perhaps.
+        yield number, offset, line[:-1] if line.endswith(b"\n") else line[: end - offset]
         offset += len(line)
         if offset >= end:
             break  # what is torn after it may be of any length

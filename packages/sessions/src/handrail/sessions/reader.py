@@ -18,6 +18,7 @@ from handrail.sessions.vaults import Decode, unlocked
 from handrail.sessions.versions import decoder
 
 SECOND_HEADER = "a second header"
+CHANGED = "the file was replaced, changed or cut short while it was read"
 
 
 class Reading:
@@ -63,7 +64,7 @@ class Reading:
 
     def lines(self) -> Iterator[tuple[int, int, bytes, AnyRecord]]:
         """Line number, offset, the line itself without its newline, and its record."""
-        footer = False
+        footer, number, line = False, 0, b""
         decode = self.in_order()
         with open_to_read(self.place, 1 << 16) as file:
             for number, offset, line in each_line(file, self.end, self.progress):
@@ -80,6 +81,8 @@ class Reading:
                     raise DamagedSession(self.path, number, SECOND_HEADER)
                 footer = kind is Footer
                 yield number, offset, line, record
+        if line != self.last:
+            raise DamagedSession(self.path, number, CHANGED)
 
     def in_order(self) -> Decode:
         """What makes records of the lines, called with one after the other from the first; raises `ValueError`, of

@@ -11,9 +11,9 @@ from handrail.sessions.lines import ZEROS, Progress, each_line, follows, link, p
 from handrail.sessions.opening import open_to_read
 from handrail.sessions.passphrases import Secret, hidden
 from handrail.sessions.places import Given, located
-from handrail.sessions.reader import SECOND_HEADER, Reading
+from handrail.sessions.reader import CHANGED, SECOND_HEADER, Reading
 from handrail.sessions.records import AnyRecord, Footer, Unknown
-from handrail.sessions.tails import footer_begins, was_footer
+from handrail.sessions.tails import Batches, batch_of, footer_begins, was_footer
 from handrail.sessions.tally import KINDS, kind_of, lines_by_kind
 from handrail.sessions.vaults import locked_in_order
 from handrail.sessions.verdicts import State, Verdict
@@ -58,6 +58,7 @@ class _Check:
         self.broken: tuple[Literal["damaged", "tampered"], int, str] | None = None
         self.sealed = reading.sealed
         self.locked = reading.encrypted and reading.vault is None
+        self.batches = Batches()
 
     def run(self, file: BinaryIO, progress: Progress | None) -> None:
         """Reads every line, up to the first that is broken."""
@@ -72,6 +73,8 @@ class _Check:
                 kind = kind_of(record)
                 if not follows(line, head, getattr(record, "prev", None)):
                     return self._unlinked(number, line, next(lines, None))
+                if problem := self.batches.problem(_batch(record)):
+                    return self._tampered(number, problem)
                 if footer:
                     return self._tampered(number, "there is a record after the footer")
                 if kind == "footer":
@@ -96,7 +99,11 @@ class _Check:
         torn = self.reading.torn
         if self.broken is not None:
             return
-        if kind not in KINDS and was_footer(line):
+        if line != self.reading.last:
+            self.broken = "damaged", number, CHANGED
+        elif self.batches.left:
+            self._tampered(number, f"{self.batches.left} records of its batch are missing after it")
+        elif kind not in KINDS and was_footer(line):
             self._tampered(number, "it was a footer before it was changed")
         elif torn is not None and (self.sealed or self._footer_begins(torn.offset)):
             at = number if self.sealed else number + 1
@@ -161,3 +168,9 @@ class _Check:
             drifts=drifts,
             not_runnable=not_runnable,
         )
+
+
+def _batch(record: AnyRecord) -> int:
+    if not isinstance(record, Unknown):
+        return record.batch
+    return record.record.batch if record.record is not None else batch_of(record.line)

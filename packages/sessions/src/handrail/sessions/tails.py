@@ -86,6 +86,23 @@ def batch_of(line: bytes) -> int:
     return int(found[1]) if found else 0
 
 
+class Batches:
+    """Whether the lines of a file stand in the batches that they name, told one after the other."""
+
+    def __init__(self) -> None:
+        self.left = 0
+        """How many records of the batch have not come yet."""
+        self._place = 0
+
+    def problem(self, batch: int) -> str:
+        """What is wrong with a line that says this of its batch; empty where nothing is."""
+        if not self.left:
+            self.left, self._place = max(batch, 0), 0
+            return "it is of a batch that does not stand before it" if batch < 0 else ""
+        self.left, self._place = self.left - 1, self._place - 1
+        return "" if batch == self._place else f"record {1 - self._place} of a batch has to stand here"
+
+
 def _without_zeros(file: BinaryIO, start: int, end: int) -> int:
     """Where the zero bytes begin that stand before byte `end`."""
     while end > start:
