@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from handrail.sessions.errors import DamagedSession, JournalFailed, SessionExists
+from handrail.sessions.errors import DamagedSession
 from handrail.sessions.lines import ZEROS, each_line, follows, link
-from handrail.sessions.opening import nameable, open_to_read, sync_folder
+from handrail.sessions.making import making
+from handrail.sessions.opening import open_to_read
 from handrail.sessions.reader import Reading
 
 if TYPE_CHECKING:
@@ -19,29 +18,11 @@ if TYPE_CHECKING:
 
 
 def copied(lines: Iterator[bytes], target: Path) -> Path:
-    """Writes the lines to a new file that is there whole or not at all. Raises `SessionExists` or `JournalFailed`."""
-    # Another that copies to the same place at once has a part of its own.
-    part = target.with_name(f"{target.name}.{os.urandom(4).hex()}.part")
-    try:
-        with open(nameable(part), "xb", opener=_private) as copy:
-            for line in lines:
-                copy.write(line + b"\n")
-            copy.flush()
-            os.fsync(copy.fileno())
-        os.link(part, target)
-        sync_folder(str(target.parent))
-    except FileExistsError:
-        raise SessionExists(target) from None
-    except OSError as error:
-        raise JournalFailed(target, None, error) from error
-    finally:
-        with suppress(OSError, ValueError):
-            part.unlink(missing_ok=True)
+    """Writes the lines to a new file that is there whole or not at all. Raises what `making` does."""
+    with making(target) as copy:
+        for line in lines:
+            copy.write(line + b"\n")
     return target
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 class _Link(msgspec.Struct):

@@ -12,15 +12,13 @@ from handrail.sessions.codec import encode, unchained
 from handrail.sessions.compressions import LONGEST_LINE, Compression, compressing, compression_for
 from handrail.sessions.errors import (
     DamagedSession,
-    JournalFailed,
     LineTooLong,
     OutdatedSession,
     PassphraseNotNeeded,
-    SessionExists,
 )
 from handrail.sessions.headers import ready_header
 from handrail.sessions.lines import ZEROS, Progress, chained, follows, link
-from handrail.sessions.opening import nameable
+from handrail.sessions.making import making
 from handrail.sessions.passphrases import Passphrase, Secret, hidden
 from handrail.sessions.places import Given, Where, located
 from handrail.sessions.reader import Reading
@@ -51,7 +49,8 @@ def export(
 
     Raises `OSError`, `NotASession`, `UnsupportedVersion`, `OutdatedSession` or `EncryptionError` where the source
     cannot be read or copied, `DamagedSession` where a line is no record or does not follow the one before it,
-    `SessionExists` for a target that is there, `LineTooLong`, or `JournalFailed` where it cannot be written.
+    `SessionExists` for a target that is there, `SessionConflict` for one that another makes at this moment,
+    `LineTooLong`, or `JournalFailed` where it cannot be written.
     """
     from pathlib import Path
 
@@ -74,30 +73,13 @@ def opened(source: Where, progress: Progress | None, passphrase: Passphrase | No
 
 
 def write_new(target: Path, lines: Iterable[bytes], compression: Compression | None) -> None:
-    """Writes these lines to a new file, which is there whole or not at all. Raises `SessionExists`, `LineTooLong` or
-    `JournalFailed`, and what the lines raise."""
-    try:
-        nameable(target)
-    except OSError as error:
-        raise JournalFailed(target, None, error) from error
-    if target.exists():
-        raise SessionExists(target)
-    part = target.with_name(f"{target.name}.part")
-    try:
-        with part.open("wb") as copy:
-            os.chmod(part, 0o600)
-            with compressing(copy, compression) as stream:
-                for number, line in enumerate(lines, 1):
-                    if compression is not None and len(line) > LONGEST_LINE:
-                        raise LineTooLong(target, number, len(line), LONGEST_LINE)
-                    stream.write(line + b"\n")
-            copy.flush()
-            os.fsync(copy.fileno())
-        part.rename(target)
-    except OSError as error:
-        raise JournalFailed(target, None, error) from error
-    finally:
-        part.unlink(missing_ok=True)
+    """Writes these lines to a new file, which is there whole or not at all. Raises `SessionExists`,
+    `SessionConflict`, `LineTooLong` or `JournalFailed`, and what the lines raise."""
+    with making(target) as copy, compressing(copy, compression) as stream:
+        for number, line in enumerate(lines, 1):
+            if compression is not None and len(line) > LONGEST_LINE:
+                raise LineTooLong(target, number, len(line), LONGEST_LINE)
+            stream.write(line + b"\n")
 
 
 def _copied(reading: Reading) -> Iterator[bytes]:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from handrail.sessions.errors import DamagedSession, ForkRefused, JournalFailed, SessionExists
+from handrail.sessions.errors import DamagedSession, ForkRefused, SessionExists
 from handrail.sessions.exports import to_go_on_from
 from handrail.sessions.lines import link
-from handrail.sessions.opening import nameable
+from handrail.sessions.making import making
 from handrail.sessions.places import Given, located
 from handrail.sessions.reader import Reading, read
 from handrail.sessions.records import (
@@ -44,29 +43,21 @@ def fork(source: Given, path: str | os.PathLike[str], *, at: str | None = None, 
 
     `name` is what the new header calls the source; its own id if not given. Raises `ForkRefused` where the source holds
     no message, or not this one, or where a call made by then has no result; `SessionExists` where there is a file at
-    the path; `JournalFailed` where none can be made; and what reading raises. The file is there whole or not at all.
+    the path, `SessionConflict` or `JournalFailed` where none can be made; and what reading raises. The file is there
+    whole or not at all.
     """
     from pathlib import Path
 
-    reading, target, part = read(located(source)), Path(path), Path(f"{os.fspath(path)}.part")
+    reading, target = read(located(source)), Path(path)
     if target.exists():
         raise SessionExists(target)
     cut = _cut(reading, at)
     origin = Origin(name or reading.header.id, cut.message)
-    try:
-        nameable(target)
-        part.unlink(missing_ok=True)
-        with Journal.create(part, continues=cut.head, origin=origin, fsync="never") as journal:
-            append_all(journal, to_go_on_from(reading, cut.line))
-            journal.sync()
-        os.link(part, target)
-    except FileExistsError:
-        raise SessionExists(target) from None
-    except OSError as error:
-        raise JournalFailed(target, None, error) from error
-    finally:
-        with suppress(OSError, ValueError):
-            part.unlink(missing_ok=True)
+    with (
+        making(target) as copy,
+        Journal.create(target, continues=cut.head, origin=origin, fsync="never", onto=copy.fileno()) as journal,
+    ):
+        append_all(journal, to_go_on_from(reading, cut.line))
     return target
 
 

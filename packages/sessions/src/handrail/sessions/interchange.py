@@ -16,7 +16,7 @@ from handrail.filters.messages import Message
 from handrail.filters.repairs import breaches
 from handrail.filters.sources import Clock, IdSource
 from handrail.sessions.errors import FormatError, JournalFailed, SessionExists
-from handrail.sessions.opening import nameable
+from handrail.sessions.making import making
 from handrail.sessions.passphrases import Passphrase, Secret, hidden
 from handrail.sessions.paths import is_top, top_path
 from handrail.sessions.places import Given
@@ -125,7 +125,7 @@ def import_file(
     Where `target` is a folder, a file in it is called `NAME.session.jsonl`, or `NAME-1.session.jsonl` and so on, after
     the foreign file. `agent` is the name of whoever answers in it; a passphrase encrypts what is written. Returns the
     paths written. Raises `FormatError`,
-    `SessionExists` or `JournalFailed`; nothing is written where the file cannot be read whole.
+    `SessionExists`, `SessionConflict` or `JournalFailed`; nothing is written where the file cannot be read whole.
     """
     from pathlib import Path
 
@@ -157,21 +157,13 @@ def _write(
     ids: IdSource | None,
     passphrase: Passphrase | None,
 ) -> None:
-    from pathlib import Path
-
-    part = Path(f"{os.fspath(target)}.part")
-    try:
-        nameable(target)
-    except OSError as error:
-        raise JournalFailed(target, None, error) from error
-    part.unlink(missing_ok=True)
-    try:
-        with Journal.create(part, fsync="never", clock=clock, ids=ids, passphrase=passphrase) as journal:
-            append_all(journal, records)
-            journal.sync()
-        part.rename(target)
-    finally:
-        part.unlink(missing_ok=True)
+    with (
+        making(target) as copy,
+        Journal.create(
+            target, fsync="never", clock=clock, ids=ids, passphrase=passphrase, onto=copy.fileno()
+        ) as journal,
+    ):
+        append_all(journal, records)
 
 
 def records_of(transcript: Transcript, agent: str, source: str) -> Iterator[AnyRecord]:

@@ -8,7 +8,7 @@ import stat
 import time
 from typing import TYPE_CHECKING, BinaryIO
 
-from handrail.sessions.errors import NotASession, SessionConflict
+from handrail.sessions.errors import JournalFailed, NotASession, SessionConflict, SessionExists
 from handrail.sessions.places import Place, Where
 
 if TYPE_CHECKING:
@@ -37,6 +37,38 @@ def open_to_read(path: Where, buffering: int = -1) -> BinaryIO:
     except BaseException:
         os.close(file)
         raise
+
+
+def open_locked(path: Path, timeout: float, *, new: bool) -> int:
+    """The file at this path, made where there is none, and open and locked for one writer.
+
+    Raises `SessionConflict`, `NotASession`, `SessionExists` where it has to be `new`, or `JournalFailed`.
+    """
+    flags = os.O_RDWR | os.O_CREAT | FLAGS | (os.O_EXCL if new else 0)
+    try:
+        file = os.open(nameable(path), flags, 0o600)
+    except FileExistsError:
+        raise SessionExists(path) from None
+    except OSError as error:
+        raise JournalFailed(path, None, error) from error
+    try:
+        refuse_irregular(path, file)
+        lock(file, path, timeout)
+        deleted = not os.fstat(file).st_nlink
+    except BaseException:
+        os.close(file)
+        raise
+    if not deleted:
+        return file
+    os.close(file)  # while it was waited for; what was written to it would be lost
+    return open_locked(path, timeout, new=new)
+
+
+def refuse_deleted(path: Where, file: int) -> None:
+    """Raises `FileNotFoundError` for an open file that no name leads to any more."""
+    if not os.fstat(file).st_nlink:
+        problem = "the file was deleted, or another was put in its place, while it was written to"
+        raise FileNotFoundError(errno.ENOENT, problem, str(path))
 
 
 def refuse_irregular(path: Path, file: int) -> None:

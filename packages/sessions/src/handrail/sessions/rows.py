@@ -163,6 +163,12 @@ class RowJournal(Journal):
             except OSError as error:
                 raise self.failed(error) from error
 
+    def look(self) -> None:
+        pass  # every batch looks whether the session still is what it was
+
+    def disown(self) -> None:
+        self._held = None
+
     def release(self) -> None:
         held, self._held = self._held, None
         if held is not None:

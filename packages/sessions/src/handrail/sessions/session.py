@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -16,10 +16,10 @@ from handrail.filters.messages import Message
 from handrail.filters.sources import Clock, IdSource
 from handrail.filters.views import View
 from handrail.sessions.compressions import Compression
-from handrail.sessions.errors import DamagedSession, JournalFailed, SessionChanged, SessionConflict, SessionExists
+from handrail.sessions.errors import DamagedSession, JournalFailed, SessionChanged, SessionConflict
 from handrail.sessions.exports import export, opened, to_go_on_from
 from handrail.sessions.lines import ZEROS
-from handrail.sessions.opening import nameable
+from handrail.sessions.making import making
 from handrail.sessions.passphrases import Secret, hidden
 from handrail.sessions.paths import is_top, name_of
 from handrail.sessions.places import Given, is_begun, located
@@ -121,28 +121,21 @@ class Session:
         a passphrase the new one is encrypted, whether the copy is or not.
 
         Raises `OSError`, `NotASession`, `UnsupportedVersion`, `EncryptionError` or `DamagedSession` where the sealed
-        copy cannot be read or is not whole, `SessionExists` where there is a file at the path, `JournalFailed` where
-        none can be made. What was begun does not stay.
+        copy cannot be read or is not whole, `SessionExists` where there is a file at the path, `SessionConflict` or
+        `JournalFailed` where none can be made. What was begun does not stay.
         """
         from pathlib import Path
 
         passphrase = hidden(passphrase)
         reading, _ = opened(located(sealed), None, passphrase)
-        target, part = Path(path), Path(f"{os.fspath(path)}.part")
-        if target.exists():
-            raise SessionExists(target)
-        try:
-            nameable(target)
-            part.unlink(missing_ok=True)
-            with Journal.create(part, continues=reading.head, fsync="never", passphrase=passphrase) as journal:
-                append_all(journal, to_go_on_from(reading))
-                journal.sync()
-            part.rename(target)
-        except OSError as error:
-            raise JournalFailed(target, None, error) from error
-        finally:
-            with suppress(OSError, ValueError):
-                part.unlink(missing_ok=True)
+        target = Path(path)
+        with (
+            making(target) as copy,
+            Journal.create(
+                target, continues=reading.head, fsync="never", passphrase=passphrase, onto=copy.fileno()
+            ) as journal,
+        ):
+            append_all(journal, to_go_on_from(reading))
         return cls(target, passphrase=passphrase)
 
     def reload(self) -> None:

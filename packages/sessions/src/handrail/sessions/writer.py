@@ -16,10 +16,11 @@ from typing import BinaryIO, Literal, Self, TypeAlias
 
 from handrail.filters.sources import Clock, IdSource
 from handrail.sessions.codec import encode, encode_known, unchained
-from handrail.sessions.errors import JournalClosed, JournalFailed, SessionExists
+from handrail.sessions.errors import JournalClosed, JournalFailed, SessionConflict
 from handrail.sessions.headers import new_header
 from handrail.sessions.lines import ZEROS, link
-from handrail.sessions.opening import FLAGS, lock, nameable, refuse_irregular, sync_folder
+from handrail.sessions.opening import open_locked, refuse_deleted, sync_folder
+from handrail.sessions.owning import own
 from handrail.sessions.passphrases import Passphrase, Secret, hidden
 from handrail.sessions.places import Given, Place, Where, located
 from handrail.sessions.records import Header, Origin, Unknown, Writable
@@ -51,7 +52,9 @@ class Journal:
         self.end = 0
         self.writing: tuple[str, int] | None = None
         self.unsynced = False
+        self._appending = False
         self._sealer: Sealer | None = None
+        own(self)
 
     @classmethod
     def open(
@@ -93,9 +96,11 @@ class Journal:
         clock: Clock | None = None,
         ids: IdSource | None = None,
         passphrase: Secret = None,
+        onto: int | None = None,
     ) -> Journal:
         """A new journal, encrypted where there is a passphrase; `continues` is the head hash of the session that it
-        goes on from, `origin` where it forked.
+        goes on from, `origin` where it forked. `onto` is an open file, empty and locked, that is to be at this path
+        later on.
 
         Raises `SessionExists` where there is a file, `HeaderTooLong`, `EncryptionError` for a passphrase that is none,
         or `JournalFailed` where it cannot be made.
@@ -103,7 +108,7 @@ class Journal:
         passphrase = hidden(passphrase)
         where = located(path)
         header, vault = new_header(where, continues, clock, ids, passphrase, origin)
-        journal = cls._locked(where, fsync, 0.0, new=True)
+        journal = cls._locked(where, fsync, 0.0, new=True) if onto is None else cls(where, os.dup(onto), fsync)
         try:
             journal._begin(header, vault)
         except BaseException:
@@ -115,24 +120,7 @@ class Journal:
     def _locked(cls, path: Where, fsync: Fsync, timeout: float, *, new: bool = False) -> Journal:
         if isinstance(path, Place):
             return path.lock(fsync, timeout, new=new)
-        flags = os.O_RDWR | os.O_CREAT | FLAGS | (os.O_EXCL if new else 0)
-        try:
-            file = os.open(nameable(path), flags, 0o600)
-        except FileExistsError:
-            raise SessionExists(path) from None
-        except OSError as error:
-            raise JournalFailed(path, None, error) from error
-        try:
-            refuse_irregular(path, file)
-            lock(file, path, timeout)
-            deleted = not os.fstat(file).st_nlink
-        except BaseException:
-            os.close(file)
-            raise
-        if not deleted:
-            return cls(path, file, fsync)
-        os.close(file)  # while it was waited for; what was written to it would be lost
-        return cls._locked(path, fsync, timeout, new=new)
+        return cls(path, open_locked(path, timeout, new=new), fsync)
 
     def _take_up(self, passphrase: Passphrase | None) -> None:
         with self.read_back() as file:
@@ -161,31 +149,35 @@ class Journal:
         """Writes the records as one batch: after a crash all of them are there, or none.
 
         Raises `JournalFailed` where the disk refuses; the file then ends where it ended before, and every record after
-        is refused too.
+        is refused too. Raises `SessionConflict` while another thread is at it.
         """
-        if self.writing is not None:
+        if self.writing is not None or self._appending:
             self._refuse_gap()
             self.settle()
         if records:
-            if self._sealer is not None:
-                records = self._sealer.sealed(self.head, records)
-            head, lines, batch = self.head, [], len(records) - 1
-            for record in records:
-                if type(record) is Unknown or record.prev or record.batch:
-                    body = encode(unchained(record))
-                else:
-                    try:
-                        body = encode_known(record)
-                    except UnicodeEncodeError:
-                        body = encode(record)
-                # As `chained` does it, without a call for each record.
-                front = f'{{"prev":"{head}","batch":{batch},' if batch else f'{{"prev":"{head}",'
-                line = front.encode() + body[1:]
-                head = sha256(line).hexdigest()
-                lines.append(line)
-                batch = -len(lines)
-            lines.append(b"")
-            self.write(b"\n".join(lines), head)
+            self._appending = True
+            try:
+                if self._sealer is not None:
+                    records = self._sealer.sealed(self.head, records)
+                head, lines, batch = self.head, [], len(records) - 1
+                for record in records:
+                    if type(record) is Unknown or record.prev or record.batch:
+                        body = encode(unchained(record))
+                    else:
+                        try:
+                            body = encode_known(record)
+                        except UnicodeEncodeError:
+                            body = encode(record)
+                    # As `chained` does it, without a call for each record.
+                    front = f'{{"prev":"{head}","batch":{batch},' if batch else f'{{"prev":"{head}",'
+                    line = front.encode() + body[1:]
+                    head = sha256(line).hexdigest()
+                    lines.append(line)
+                    batch = -len(lines)
+                lines.append(b"")
+                self.write(b"\n".join(lines), head)
+            finally:
+                self._appending = False
         if self.fsync == "always":
             self.sync()
 
@@ -215,11 +207,16 @@ class Journal:
         self.failure = error
         # What is unsettled is looked at before the next write, which keeps the look at `failure` off the hot path.
         self.writing = self.writing or (self.head, self.end)
-        return JournalFailed(self.path, self.end, error)
+        return JournalFailed(self.path, None if isinstance(error, FileNotFoundError) else self.end, error)
 
     def _refuse_gap(self) -> None:
+        self._refuse_meanwhile()
         if self.failure is not None:
             raise JournalFailed(self.path, self.end, self.failure)
+
+    def _refuse_meanwhile(self) -> None:
+        if self._appending:
+            raise SessionConflict(self.path, 0.0, "another thread is writing to this session at this moment")
 
     def settle(self) -> None:
         # A write that failed or was interrupted (by Ctrl-C) has left all of its bytes, or has to leave none.
@@ -245,9 +242,16 @@ class Journal:
             self.unsynced = False
 
     def turn_end(self) -> None:
-        """A turn has ended: synced, unless the policy is `never`. A failure that was told before is not told again."""
-        if self.fsync != "never" and self.failure is None:
+        """A turn has ended: synced, unless the policy is `never`. A failure that was told before is not told again.
+
+        Raises `JournalFailed`, also where the file was deleted, or another put in its place, since it was written to.
+        """
+        if self.failure is not None:
+            return
+        if self.fsync != "never":
             self.sync()
+        elif self.unsynced:
+            self.look()
 
     def before_effect(self) -> None:
         """Something outside is about to happen that the records speak of: synced, unless the policy is `never`. Raises
@@ -267,9 +271,20 @@ class Journal:
 
     def flush(self) -> None:
         _sync(self._file)
+        refuse_deleted(self.path, self._file)
+
+    def look(self) -> None:
+        try:
+            refuse_deleted(self.path, self._file)
+        except OSError as error:
+            raise self.failed(error) from error
 
     def sync_name(self) -> None:
         sync_folder(os.path.dirname(str(self.path)) or ".")
+
+    def disown(self) -> None:
+        if not self.closed:
+            self.release()
 
     def release(self) -> None:
         file, self._file = self._file, -1
@@ -284,6 +299,7 @@ class Journal:
         """Syncs by the policy, and lets go of the file and its lock. Closing again does nothing."""
         if self.closed:
             return
+        self._refuse_meanwhile()
         try:
             with suppress(OSError) if self.failure is not None else nullcontext():
                 self.settle()

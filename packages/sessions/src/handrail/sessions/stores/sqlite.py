@@ -7,7 +7,6 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from threading import RLock
@@ -15,6 +14,7 @@ from threading import RLock
 from handrail.filters.sources import Clock
 from handrail.sessions.errors import SessionConflict, StoreBusy, StoreFailed, UnsupportedStore
 from handrail.sessions.opening import FLAGS, lock
+from handrail.sessions.owning import own
 from handrail.sessions.rows import Release
 from handrail.sessions.table_stores import TableStore
 from handrail.sessions.tables import VERSION, Connection, Database
@@ -155,7 +155,7 @@ class _Sqlite(Database):
             try:
                 lock(file, path, max(0.0, until - time.monotonic()))
                 if os.fstat(file).st_nlink:
-                    return partial(_let_go, path, file)
+                    return _Lock(path, file)
             except BaseException as error:
                 os.close(file)
                 if isinstance(error, SessionConflict):
@@ -183,9 +183,22 @@ _MATCHING = """SELECT handrail_texts.rowid FROM handrail_texts
     WHERE {} ORDER BY updated_at DESC, number DESC, handrail_texts.rowid DESC"""
 
 
-def _let_go(path: Path, file: int) -> None:
-    path.unlink(missing_ok=True)
-    os.close(file)
+class _Lock:
+    """A file that is locked, and goes with its lock."""
+
+    def __init__(self, path: Path, file: int) -> None:
+        self._path = path
+        self._file = file
+        own(self)
+
+    def __call__(self) -> None:
+        self._path.unlink(missing_ok=True)
+        self.disown()
+
+    def disown(self) -> None:
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
 
 
 def _version(connection: sqlite3.Connection) -> int | None:
