@@ -1,6 +1,7 @@
 """Real kills, many a second: a process of its own forks a worker for each, and kills it with SIGKILL.
 
-A worker does one of the jobs, named as `module:function`, and says on a pipe what it has done. It is killed so many
+A worker does one of the jobs, named as `module:function` (whose `warm_up` is called once, so that no worker has to
+import anything), and says on a pipe what it has done. It is killed so many
 seconds after it began, or after it said something, whatever it is doing then.
 """
 
@@ -34,7 +35,8 @@ class Killer:
 
     def kill(self, job: str, *arguments: object, after: float, lines: int = 0) -> list[str]:
         """What a worker said before it was killed: that many seconds after it had said so many lines."""
-        assert self._server.stdin is not None and self._server.stdout is not None
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
         self._server.stdin.write(json.dumps([job, [str(each) for each in arguments], after, lines]) + "\n")
         self._server.stdin.flush()
         said, killed = json.loads(self._server.stdout.readline())
@@ -49,19 +51,22 @@ def killing() -> Iterator[Killer]:
     tests = str(Path(__file__).parents[2])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([tests, *sys.path])}
     command = [sys.executable, "-m", "sessions.crashes.killing"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as server:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as server:
         yield Killer(server)
         assert server.stdin is not None
         server.stdin.close()
 
 
 def _serve() -> None:
+    warm: set[str] = set()
     for line in sys.stdin:
         name, arguments, after, lines = json.loads(line)
         module, _, function = name.partition(":")
-        print(json.dumps(_killed(getattr(import_module(module), function), arguments, after, lines)), flush=True)
+        jobs = import_module(module)
+        if module not in warm:
+            warm.add(module)
+            jobs.warm_up()
+        print(json.dumps(_killed(getattr(jobs, function), arguments, after, lines)), flush=True)
 
 
 def _killed(job: Callable[..., None], arguments: list[str], after: float, lines: int) -> tuple[list[str], bool]:

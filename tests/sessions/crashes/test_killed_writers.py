@@ -1,6 +1,7 @@
 """A writer that is killed at any moment: what it acknowledged is there, and nothing is there by half."""
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -14,7 +15,7 @@ from sessions.conversations import WORDS, secret
 from sessions.crashes.killing import SEED, Killer
 
 KILLS = 40
-A_FILE = 8
+A_FILE = 4
 """So many kills are had by one session, which then is long enough."""
 
 
@@ -55,7 +56,7 @@ def test_a_killed_writer_leaves_all_that_it_acknowledged_and_no_half_batch(
     assert killer.kills - before == 40
 
 
-TORN = {
+TORN: dict[str, Callable[[bytes], bytes]] = {
     "half a record": lambda line: line[: len(line) // 2],
     "half a batch": lambda line: b'{"prev":"' + b"0" * 64 + b'","batch":2,' + line[76:] + b"\n" + line[:40],
     "no newline": lambda line: line,
