@@ -104,3 +104,25 @@ def test_numbers_in_call_arguments_keep_their_digits() -> None:
     back = decode(encode(record))
     assert isinstance(back, MessageRecord)
     assert back.message.tool_calls[0].arguments == arguments
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        b'"message":{"role":"user","content":[{"kind":"text","text":"Hi"}],"mood":"glad"}',
+        b'"message":{"role":"user","content":[{"kind":"text","text":"Hi","mood":"glad"}]}',
+        b'"message":{"role":"assistant","content":[{"kind":"tool_call","id":"c","name":"n","mood":"glad"}]}',
+    ],
+    ids=["message", "part", "call"],
+)
+def test_a_field_that_is_not_known_is_kept_at_any_depth(inner: bytes) -> None:
+    line = b'{"kind":"message","path":"desk",' + inner + b"}"
+    record = decode(line)
+    assert isinstance(record, Unknown)
+    assert isinstance(record.record, MessageRecord)
+    assert encode(record) == line
+
+
+def test_a_name_that_is_not_utf_8_is_damage_at_any_depth() -> None:
+    with pytest.raises(ValueError, match="not UTF-8"):
+        decode(b'{"kind":"message","path":"desk","message":{"role":"user","\xe3ontent":[]}}')

@@ -62,7 +62,15 @@ def _nullable(cls: type[msgspec.Struct]) -> frozenset[str]:
     return frozenset([field.name for field in msgspec.structs.fields(cls) if field.default is None])
 
 
-class _Part(Value, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True, tag_field="kind"):
+class _Part(
+    Value,
+    frozen=True,
+    gc=False,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+    tag_field="kind",
+    forbid_unknown_fields=True,
+):
     def __post_init__(self) -> None:
         _mend(self)
 
@@ -187,7 +195,7 @@ _PARTS = frozenset(get_args(Part))
 _ROLES = frozenset(get_args(Role))
 
 
-class Message(Value, frozen=True, dict=True, omit_defaults=True, repr_omit_defaults=True):
+class Message(Value, frozen=True, dict=True, omit_defaults=True, repr_omit_defaults=True, forbid_unknown_fields=True):
     """One utterance of a conversation.
 
     `id` is empty until a run, an importer or the seal gives one; empty ids never count as equal. `agent` is who

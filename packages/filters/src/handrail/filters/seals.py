@@ -24,7 +24,7 @@ _ROLES = frozenset(get_args(Role))
 _PARTS = get_args(Part)
 
 
-class Note(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
+class Note(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, forbid_unknown_fields=True):
     """Text that stands beside a handoff's history: its reason, its typed input, or a sub-agent's input."""
 
     label: Literal["reason", "input"]

@@ -6,7 +6,9 @@ from decimal import Decimal
 import msgspec
 
 
-class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
+class Usage(
+    msgspec.Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True, forbid_unknown_fields=True
+):
     """What model calls cost, in tokens; `requests` counts the calls."""
 
     input_tokens: int = 0
@@ -37,7 +39,7 @@ class Usage(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, repr_omit
         )
 
 
-class Spent(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
+class Spent(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, forbid_unknown_fields=True):
     """What was used of a budget: model calls (`steps`), tool calls, handoffs, tokens, and US dollars. `cost` is None
     where it was not counted: no limit asked for it."""
 
