@@ -11,6 +11,7 @@ import io
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from handrail.sessions.errors import JournalClosed, JournalFailed, SessionChanged, SessionConflict, SessionExists
@@ -156,12 +157,9 @@ class RowJournal(Journal):
     def turn_end(self) -> None:
         super().turn_end()
         if self.failure is None and self.head != self.opened_at:
-            try:
+            # The records are there. What is looked up in them is taken out when it is looked for, where it is not now.
+            with suppress(OSError):
                 self._rows.settled()
-            except TimeoutError:
-                pass  # it is taken out when it is looked for
-            except OSError as error:
-                raise self.failed(error) from error
 
     def look(self) -> None:
         pass  # every batch looks whether the session still is what it was
