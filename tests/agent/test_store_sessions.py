@@ -9,11 +9,12 @@ import pytest
 from handrail.agent import Agent, ScriptedModel, handoff
 from handrail.filters import ToolCall, assistant
 from handrail.sessions import Store, open_store, verify
+from sessions.conversations import secret
 
 
-@pytest.fixture
-def store(store_url: str) -> Iterator[Store]:
-    with open_store(store_url) as store:
+@pytest.fixture(params=["plain", "encrypted"])
+def store(store_url: str, request: pytest.FixtureRequest) -> Iterator[Store]:
+    with open_store(store_url, passphrase=secret() if request.param == "encrypted" else None) as store:
         yield store
 
 
@@ -34,8 +35,9 @@ async def test_a_run_is_kept_with_its_handoff_and_the_next_goes_on_with_who_was_
         second = await agent.run("Thanks.", session=session)
     assert second.output == "Again."
     assert [message.text for message in store.open("refund").history("Billing")][-2:] == ["Thanks.", "Again."]
-    assert (verify(store.place("refund")).state, verify(store.place("refund")).run_again) == ("intact", 1)
-    assert store.list()[0].agents == ("Desk", "Billing")
+    verdict = verify(store.place("refund"), passphrase=store.passphrase)
+    assert (verdict.state, verdict.run_again) == ("intact", 1)
+    assert store.list()[0].agents == (("Desk", "Billing") if store.passphrase is None else ())
 
 
 async def test_a_fork_of_a_run_goes_on_apart_from_it(store: Store) -> None:
@@ -51,7 +53,7 @@ async def test_a_fork_of_a_run_goes_on_apart_from_it(store: Store) -> None:
         "Otherwise.",
     ]
     assert store.open("refund").log[-1].text == "Refunded."
-    assert verify(store.place("fork")).ok
+    assert verify(store.place("fork"), passphrase=store.passphrase).ok
 
 
 _ON = """

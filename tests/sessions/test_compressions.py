@@ -49,6 +49,7 @@ def test_a_compressed_copy_is_the_sealed_copy_whatever_it_is_called(path: Path, 
     assert (verdict.state, verdict.sealed, verdict.run_again) == ("intact", True, 1)
     assert verdict.head == verify(plain).head
     assert Session(renamed).history("billing")[-1].text == "Well?"
+    assert Session(renamed).tail(2) == Session(plain).tail(2) == Session(plain).log[-2:]
     assert len(list(crossings(renamed))) == 1
 
 

@@ -12,14 +12,17 @@ from handrail.sessions import (
     MessageRecord,
     ModelCallRecord,
     Origin,
+    PassphraseMissing,
     Session,
     SessionExists,
     StateRecord,
     TurnRecord,
     Usage,
+    export,
     read,
     verify,
 )
+from sessions.conversations import secret
 
 
 def said(text: str) -> MessageRecord:
@@ -74,3 +77,16 @@ def test_a_fork_of_a_sealed_copy_can_be_written_to(session: Session, tmp_path: P
         fork.append(said("m3"))
     assert [message.id for message in fork.log] == ["m1", "m2", "m3"]
     assert verify(fork.path).ok
+
+
+def test_a_fork_of_an_encrypted_session_is_encrypted_with_the_same_passphrase(session: Session, tmp_path: Path) -> None:
+    export(session.path, tmp_path / "secret.jsonl", passphrase=secret())
+    fork = Session(tmp_path / "secret.jsonl", passphrase=secret()).fork(tmp_path / "fork.jsonl", at="m1")
+    with fork:
+        fork.append(said("m9"))
+    assert b"desk" not in (tmp_path / "fork.jsonl").read_bytes()
+    assert [message.id for message in Session(fork.path, passphrase=secret()).log] == ["m1", "m9"]
+    assert verify(fork.path, passphrase=secret()).state == "intact"
+    with pytest.raises(PassphraseMissing):
+        Session(tmp_path / "secret.jsonl").fork(tmp_path / "other.jsonl")
+    assert not (tmp_path / "other.jsonl").exists()

@@ -16,6 +16,10 @@ from handrail.sessions import (
     JournalFailed,
     MessageRecord,
     Origin,
+    Passphrase,
+    PassphraseMissing,
+    PassphraseNotNeeded,
+    SealedSession,
     Session,
     SessionChanged,
     SessionConflict,
@@ -24,16 +28,33 @@ from handrail.sessions import (
     ToolResultRecord,
     UnknownSession,
     UnknownStore,
+    Verdict,
+    WrongPassphrase,
+    crossings,
+    diff,
     open_store,
     read,
     verify,
 )
 from handrail.sessions.opening import open_to_read
-from sessions.conversations import Conversation
+from sessions.conversations import WORDS, Conversation, secret
+
+
+@pytest.fixture(params=["plain", "encrypted"])
+def passphrase(request: pytest.FixtureRequest) -> Passphrase | None:
+    """What the sessions of the store are encrypted with, if they are."""
+    return secret() if request.param == "encrypted" else None
 
 
 @pytest.fixture
-def store(store_url: str) -> Iterator[Store]:
+def store(store_url: str, passphrase: Passphrase | None) -> Iterator[Store]:
+    with open_store(store_url, passphrase=passphrase) as store:
+        yield store
+
+
+@pytest.fixture
+def plain(store_url: str) -> Iterator[Store]:
+    """A store of plain sessions."""
     with open_store(store_url) as store:
         yield store
 
@@ -49,14 +70,19 @@ def keep(store: Store, id: str, *texts: str, agent: str = "desk") -> None:
 
 
 def content(store: Store, id: str) -> bytes:
-    return b"".join([line + b"\n" for _, _, line, _ in read(store.place(id)).lines()])
+    with open_to_read(store.place(id)) as file:
+        return file.read()
+
+
+def checked(store: Store, id: str) -> Verdict:
+    return verify(store.place(id), passphrase=store.passphrase)
 
 
 @pytest.fixture
-def talk(tmp_path: Path) -> Path:
+def talk(tmp_path: Path, passphrase: Passphrase | None) -> Path:
     """A conversation in which the desk handed over to billing, and billing asked research."""
     path = tmp_path / "talk.jsonl"
-    with Conversation(path) as talk:
+    with Conversation(path, passphrase) as talk:
         talk.say("desk", user("I was charged twice."))
         talk.hand_over("desk", "billing", full())
         talk.ask("billing", "research", full(), "Look it up.", "Twice indeed.")
@@ -72,13 +98,14 @@ def test_a_session_is_made_at_its_first_write_and_gone_on_with(store: Store) -> 
     session.close()
     keep(store, "desk", "three")
     assert [message.text for message in store.open("desk").history("desk")] == ["one", "two", "three"]
-    assert verify(store.place("desk")).state == "intact"
+    assert checked(store, "desk").state == "intact"
 
 
 def test_a_session_that_was_created_is_there_and_not_created_again(store: Store) -> None:
     store.create("desk", title="A refund", tags=["vip"])
     (entry,) = store.list()
-    assert (entry.id, entry.title, entry.tags, entry.messages) == ("desk", "A refund", ("vip",), 0)
+    assert (entry.id, entry.title, entry.tags) == ("desk", "A refund", ("vip",))
+    assert entry.messages == (0 if store.passphrase is None else None)
     with pytest.raises(SessionExists):
         store.create("desk")
 
@@ -87,12 +114,12 @@ def test_the_lines_are_the_same_byte_for_byte_in_every_store(store: Store, talk:
     assert store.import_(talk, as_="copy") == "copy"
     assert content(store, "copy") == talk.read_bytes()
     assert store.export("copy", tmp_path / "back.jsonl").read_bytes() == talk.read_bytes()
-    assert verify(store.place("copy")).handoffs == verify(talk).handoffs == 2
-    assert store.open("copy").views == Session(talk).views
-    assert store.open("copy").handoffs == Session(talk).handoffs
+    assert checked(store, "copy").handoffs == verify(talk, passphrase=store.passphrase).handoffs == 2
+    assert store.open("copy").views == Session(talk, passphrase=store.passphrase).views
+    assert store.open("copy").handoffs == Session(talk, passphrase=store.passphrase).handoffs
     with store.open("copy") as session:
         session.append(said("more", "billing"))
-    assert verify(store.place("copy")).ok
+    assert checked(store, "copy").ok
 
 
 def test_offsets_and_every_reader_of_bytes_find_what_they_find_in_a_file(store: Store, talk: Path) -> None:
@@ -129,21 +156,29 @@ def test_what_is_there_is_not_overwritten(store: Store, talk: Path, tmp_path: Pa
 
 def test_a_sealed_copy_comes_out_of_every_store(store: Store, tmp_path: Path) -> None:
     keep(store, "desk", "one")
-    assert verify(store.open("desk").export(tmp_path / "sealed.jsonl")).sealed
+    assert verify(store.open("desk").export(tmp_path / "sealed.jsonl"), passphrase=store.passphrase).sealed
 
 
 def test_the_list_is_newest_first_and_says_what_each_session_is(store: Store, talk: Path) -> None:
     store.import_(talk, as_="talk")
     keep(store, "other", "hello")
+    store.clock = FixedClock(store.clock() + 5)
     keep(store, "talk", "again", agent="billing")
     newest, oldest = store.list()
     assert (newest.id, oldest.id) == ("talk", "other")
-    assert newest.agents == ("desk", "billing", "research")
-    assert newest.messages == len(store.open("talk").log)
-    assert newest.created_at == read(talk).header.created_at <= newest.updated_at
-    assert store.list(agent="research") == (newest,)
+    assert newest.created_at == read(talk, passphrase=store.passphrase).header.created_at <= newest.updated_at
+    assert newest.size == len(content(store, "talk"))
+    assert newest.encrypted is (store.passphrase is not None)
     assert store.list(limit=1) == (newest,)
     assert store.list(limit=0) == ()
+
+
+def test_the_list_says_who_spoke_in_a_plain_session_and_how_much(plain: Store) -> None:
+    keep(plain, "talk", "one", "two", agent="billing")
+    keep(plain, "talk", "three", agent="research")
+    (entry,) = plain.list(agent="research")
+    assert (entry.agents, entry.messages) == (("billing", "research"), 3)
+    assert (plain.list(agent="desk"), plain.list(agent="desk").locked) == ((), ())
 
 
 def test_titles_and_tags_are_given_and_taken_while_a_session_is_open_for_writing(store: Store) -> None:
@@ -216,7 +251,7 @@ def test_a_message_is_found_at_once_while_its_turn_goes_on(store: Store) -> None
     with store.open("desk") as session:
         session.append(said("a needle"))
         assert [found.message for found in store.search("needle")] == ["a needle"]
-        assert store.list()[0].messages == 1
+        assert store.list()[0].size == len(content(store, "desk"))
 
 
 def test_a_fork_begins_alike_and_goes_its_own_way(store: Store, talk: Path) -> None:
@@ -226,10 +261,10 @@ def test_a_fork_begins_alike_and_goes_its_own_way(store: Store, talk: Path) -> N
     assert [message.id for message in fork.log] == [first]
     with fork:
         fork.append(said("another way"))
-    header, cut = read(store.place("other")).header, read(store.place("talk"))
+    header, cut = (read(store.place(id), passphrase=store.passphrase).header for id in ("other", "talk"))
     assert header.origin == Origin("talk", first)
-    assert header.id != cut.header.id
-    assert verify(store.place("other")).ok
+    assert header.id != cut.id
+    assert checked(store, "other").ok
     assert content(store, "talk") == talk.read_bytes()
     assert (store.ancestry("other"), store.forks("talk")) == (("other", "talk"), ("other",))
 
@@ -238,8 +273,8 @@ def test_a_whole_fork_has_every_view_and_verifies(store: Store, talk: Path) -> N
     store.import_(talk, as_="talk")
     store.fork("talk", as_="copy")
     third = store.fork("copy", as_="third")
-    assert third.views == Session(talk).views
-    assert verify(store.place("third")).handoffs == 2
+    assert third.views == Session(talk, passphrase=store.passphrase).views
+    assert checked(store, "third").handoffs == 2
     assert store.ancestry("third") == ("third", "copy", "talk")
     store.delete("copy")
     assert store.ancestry("third") == ("third",)
@@ -384,7 +419,7 @@ def test_what_cannot_be_stored_leaves_nothing_behind_and_the_next_writer_works(s
     session.append(said("after"))
     session.close()
     assert [message.text for message in store.open("desk").log] == ["after"]
-    assert verify(store.place("desk")).ok
+    assert checked(store, "desk").ok
 
 
 def test_after_a_write_that_failed_another_connection_writes_at_once(shared_url: str) -> None:
@@ -426,6 +461,133 @@ def test_the_last_messages_come_without_the_rest(store: Store) -> None:
     assert session.tail(0) == ()
 
 
+def needle() -> MessageRecord:
+    return MessageRecord(path="desk", message=user("a needle", id="m1"))
+
+
+def test_nothing_of_an_encrypted_session_is_kept_in_the_clear(shared_url: str, tmp_path: Path) -> None:
+    with open_store(shared_url, passphrase=secret()) as store:
+        with store.open("desk") as session:
+            session.append(needle())
+            session.turn_end()
+        store.fork("desk", as_="fork").close()
+        found = store.search("needle")
+        assert ([each.session for each in found], found.locked) == (["fork", "desk"], ())
+    with open_store(shared_url) as store:
+        assert all(b"needle" not in content(store, id) for id in ("desk", "fork"))
+        assert store.search("needle") == ()
+        assert store.search("data") == store.search("encrypted") == ()
+    assert all(b"needle" not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_a_search_names_the_encrypted_sessions_that_it_did_not_look_into(plain: Store) -> None:
+    keep(plain, "plain", "a needle")
+    for id, words in (("ours", WORDS), ("theirs", "another")):
+        with plain.create(id, title=f"{id}, locked", passphrase=secret(words)) as session:
+            session.append(said("a needle"))
+    without, within = plain.search("needle"), plain.search("needle", passphrase=secret())
+    assert ([each.session for each in without], set(without.locked)) == (["plain"], {"ours", "theirs"})
+    assert ({each.session for each in within}, within.locked) == ({"plain", "ours"}, ("theirs",))
+    assert [each.session for each in plain.search("needle", limit=1, passphrase=secret())] == ["ours"]
+    assert plain.search("").locked == ()
+
+
+def test_a_list_names_the_encrypted_sessions_of_which_it_cannot_tell(plain: Store) -> None:
+    keep(plain, "plain", "a needle", agent="billing")
+    plain.create("secret", title="A refund", passphrase=secret()).close()
+    entry = next(entry for entry in plain.list() if entry.encrypted)
+    assert (entry.id, entry.title, entry.agents, entry.messages) == ("secret", "A refund", (), None)
+    for listed in (plain.list(text="needle"), plain.list(agent="billing")):
+        assert ([entry.id for entry in listed], listed.locked) == (["plain"], ("secret",))
+    assert plain.list(text="refund").locked == plain.list(tag="vip", agent="billing").locked == ()
+    assert plain.list(text="needle", passphrase=secret()).locked == ()
+
+
+def test_a_passphrase_that_is_missing_or_another_or_not_needed_is_told(plain: Store) -> None:
+    keep(plain, "plain", "one")
+    with plain.open("secret", passphrase=secret()) as session:
+        session.append(said("one"))
+    for passphrase, refused in ((None, PassphraseMissing), ("another", WrongPassphrase)):
+        for act in (lambda given: plain.open("secret", passphrase=given).log, fork_of(plain, "secret")):
+            with pytest.raises(refused):
+                act(passphrase)
+    with pytest.raises(PassphraseMissing):
+        plain.open("secret").append(said("two"))
+    with pytest.raises(PassphraseNotNeeded):
+        plain.open("plain", passphrase=secret()).append(said("two"))
+    assert {entry.id for entry in plain.list()} == {"plain", "secret"}
+    assert len(plain.open("secret", passphrase=secret()).log) == 1
+
+
+def fork_of(store: Store, id: str) -> Callable[[str | None], object]:
+    return lambda passphrase: store.fork(id, as_="fork", passphrase=passphrase)
+
+
+def test_with_a_passphrase_what_is_plain_is_encrypted_on_its_way(plain: Store, tmp_path: Path) -> None:
+    with plain.open("plain") as session:
+        session.append(needle())
+        path = session.export(tmp_path / "sealed.jsonl")
+    plain.import_(path, as_="copy", passphrase=secret())
+    plain.fork("plain", as_="fork", passphrase=secret()).close()
+    plain.continue_from(path, as_="next", passphrase=secret()).close()
+    for id in ("copy", "fork", "next"):
+        assert b"needle" not in content(plain, id)
+        assert [message.text for message in plain.open(id, passphrase=secret()).log] == ["a needle"]
+        assert verify(plain.place(id), passphrase=secret()).state == "intact"
+    assert verify(plain.place("copy"), passphrase=secret()).sealed
+
+
+def test_an_encrypted_session_of_another_passphrase_is_not_taken_in(plain: Store, tmp_path: Path) -> None:
+    with Session(path := tmp_path / "secret.jsonl", passphrase=secret()) as session:
+        session.append(said("one"))
+    with pytest.raises(WrongPassphrase):
+        plain.import_(path, as_="copy", passphrase="another")
+    assert plain.list() == ()
+    assert plain.import_(path, as_="copy") == "copy"
+    assert content(plain, "copy") == path.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["sealed.jsonl.gz", "sealed.jsonl.zst"])
+def test_a_compressed_export_is_expanded_on_its_way_in(store: Store, talk: Path, name: str, tmp_path: Path) -> None:
+    session = Session(talk, passphrase=store.passphrase)
+    plain = session.export(tmp_path / "sealed.jsonl")
+    store.import_(session.export(tmp_path / name), as_="copy")
+    assert checked(store, "copy").sealed
+    assert store.open("copy").log == session.log
+    if store.passphrase is None:
+        assert content(store, "copy") == plain.read_bytes()
+
+
+def test_a_sealed_session_of_a_store_is_gone_on_with_in_it_and_in_a_file(store: Store, tmp_path: Path) -> None:
+    keep(store, "desk", "one")
+    store.import_(store.open("desk").export(tmp_path / "sealed.jsonl"), as_="sealed")
+    with pytest.raises(SealedSession):
+        store.open("sealed").append(said("two"))
+    file = Session.continue_from(store.place("sealed"), tmp_path / "next.jsonl", passphrase=store.passphrase)
+    for session in (store.continue_from(store.place("sealed"), as_="next"), file):
+        with session:
+            session.append(said("two"))
+        assert [message.text for message in session.log] == ["one", "two"]
+        assert session.reading().header.continues == checked(store, "sealed").head
+    with pytest.raises(SessionExists):
+        store.continue_from(tmp_path / "sealed.jsonl", as_="next")
+
+
+def test_boundaries_and_differences_are_read_out_of_every_store(store: Store, talk: Path) -> None:
+    store.import_(talk, as_="talk")
+    crossed = list(crossings(store.place("talk"), passphrase=store.passphrase))
+    assert [(each.kind, each.source, each.target) for each in crossed] == [
+        ("handoff", "desk", "billing"),
+        ("subagent", "billing", "research"),
+        ("return", "research", "billing"),
+    ]
+    first = store.open("talk").log[0].id
+    with store.fork("talk", at=first, as_="other") as fork:
+        fork.append(said("another way"))
+    assert diff(store.open("talk"), Session(talk, passphrase=store.passphrase)).same
+    assert not diff(store.open("talk"), store.open("other")).same
+
+
 def test_half_a_surrogate_pair_is_replaced_and_whole_numbers_keep_every_digit(store: Store, tmp_path: Path) -> None:
     numbers = '{"id": 2512292042121000001, "big": 123456789012345678901234567890, "f": 1.0, "e": 1e3}'
     asked = ToolCall("c1", "scrape", numbers)
@@ -438,7 +600,7 @@ def test_half_a_surrogate_pair_is_replaced_and_whole_numbers_keep_every_digit(st
     assert said_again.tool_calls[0].arguments == asked.arguments
     with open_store("memory:") as other:
         other.import_(store.export("desk", tmp_path / "desk.jsonl"), as_="again")
-        assert other.open("again").log == store.open("desk").log
+        assert other.open("again", passphrase=store.passphrase).log == store.open("desk").log
 
 
 @pytest.mark.parametrize("url", ["redis://localhost", "sqlite://", "sqlite:path.db", "nothing", "", "memory://x"])
@@ -475,24 +637,29 @@ def test_many_writers_in_two_processes_wait_for_each_other(shared_url: str) -> N
         for start in {id.rpartition("-")[0] for id in ids}:
             turns = [int(id.rpartition("-")[2]) for id in ids if id.rpartition("-")[0] == start]
             assert turns == list(range(25))
-        assert [verify(store.place(entry.id)).state for entry in store.list()] == ["intact"] * 4
+        assert [checked(store, entry.id).state for entry in store.list()] == ["intact"] * 4
 
 
 _KILLED = """
 import os, signal, sys
 from handrail.filters import user
-from handrail.sessions import MessageRecord, open_store
-session = open_store(sys.argv[1]).open("desk")
+from handrail.sessions import Cost, MessageRecord, Passphrase, open_store
+url, words = sys.argv[1:]
+passphrase = Passphrase(words, cost=Cost(n=1 << 10, p=1)) if words else None
+session = open_store(url, passphrase=passphrase).open("desk")
 for number in range(20):
     session.append(MessageRecord(path="desk", message=user(f"m{number}", id=f"m{number}")))
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_a_killed_process_loses_nothing_acknowledged_and_holds_nothing(shared_url: str) -> None:
-    assert subprocess.run([sys.executable, "-c", _KILLED, shared_url], check=False).returncode == -9
-    with open_store(shared_url, lock_timeout=10) as store:
+def test_a_killed_process_loses_nothing_acknowledged_and_holds_nothing(
+    shared_url: str, passphrase: Passphrase | None
+) -> None:
+    words = WORDS if passphrase is not None else ""
+    assert subprocess.run([sys.executable, "-c", _KILLED, shared_url, words], check=False).returncode == -9
+    with open_store(shared_url, lock_timeout=10, passphrase=passphrase) as store:
         keep(store, "desk", "after")
         assert [message.text for message in store.open("desk").log] == [*[f"m{at}" for at in range(20)], "after"]
         assert [found.message for found in store.search("m19")] == ["m19"]
-        assert verify(store.place("desk")).ok
+        assert checked(store, "desk").ok

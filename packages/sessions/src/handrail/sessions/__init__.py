@@ -62,7 +62,7 @@ from handrail.sessions.records import (
 )
 from handrail.sessions.replay import verify
 from handrail.sessions.schemas import session_schema
-from handrail.sessions.searching import Entry, Found
+from handrail.sessions.searching import Entry, Found, Hits
 from handrail.sessions.session import Session
 from handrail.sessions.store_urls import open_store
 from handrail.sessions.storing import Store
@@ -97,6 +97,7 @@ __all__ = [
     "HandoffRecord",
     "Header",
     "HeaderTooLong",
+    "Hits",
     "Journal",
     "JournalClosed",
     "JournalFailed",

@@ -37,7 +37,7 @@ def _prev(line: bytes) -> str | None:
 
 
 def whole_lines(reading: Reading) -> Iterator[bytes]:
-    """The whole part of a session, line by line, as it is chained."""
+    """The whole part of a session, line by line, as it is chained; an encrypted one needs no key for it."""
     head = ZEROS
     with open_to_read(reading.place, 1 << 16) as file:
         for number, _, line in each_line(file, reading.end):

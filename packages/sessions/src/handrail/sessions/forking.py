@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from handrail.sessions.errors import DamagedSession, ForkRefused, SessionExists
-from handrail.sessions.exports import to_go_on_from
+from handrail.sessions.exports import opened, to_go_on_from
 from handrail.sessions.lines import link
 from handrail.sessions.making import making
+from handrail.sessions.passphrases import Secret, hidden
 from handrail.sessions.places import Given, located
-from handrail.sessions.reader import Reading, read
+from handrail.sessions.reader import Reading
 from handrail.sessions.records import (
     AnyRecord,
     AuditRecord,
@@ -37,25 +38,38 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def fork(source: Given, path: str | os.PathLike[str], *, at: str | None = None, name: str | None = None) -> Path:
+def fork(
+    source: Given,
+    path: str | os.PathLike[str],
+    *,
+    at: str | None = None,
+    name: str | None = None,
+    passphrase: Secret = None,
+) -> Path:
     """A new session file with the records of another up to its message `at`, or all of them, and what was written down
     of how that message's turn ended.
 
-    `name` is what the new header calls the source; its own id if not given. Raises `ForkRefused` where the source holds
-    no message, or not this one, or where a call made by then has no result; `SessionExists` where there is a file at
-    the path, `SessionConflict` or `JournalFailed` where none can be made; and what reading raises. The file is there
-    whole or not at all.
+    `name` is what the new header calls the source; its own id if not given. With a passphrase the fork is encrypted,
+    whether the source is or not; without it an encrypted source is refused, and is never written in the clear.
+
+    Raises `ForkRefused` where the source holds no message, or not this one, or where a call made by then has no result;
+    `SessionExists` where there is a file at the path, `SessionConflict` or `JournalFailed` where none can be made; and
+    what reading raises. The file is there whole or not at all.
     """
     from pathlib import Path
 
-    reading, target = read(located(source)), Path(path)
+    passphrase = hidden(passphrase)
+    reading, _ = opened(located(source), None, passphrase)
+    target = Path(path)
     if target.exists():
         raise SessionExists(target)
     cut = _cut(reading, at)
     origin = Origin(name or reading.header.id, cut.message)
     with (
         making(target) as copy,
-        Journal.create(target, continues=cut.head, origin=origin, fsync="never", onto=copy.fileno()) as journal,
+        Journal.create(
+            target, continues=cut.head, origin=origin, fsync="never", passphrase=passphrase, onto=copy.fileno()
+        ) as journal,
     ):
         append_all(journal, to_go_on_from(reading, cut.line))
     return target

@@ -95,7 +95,7 @@ class Reading:
 
     def backwards(self) -> Iterator[AnyRecord]:
         """The records from the last to the first; no more of the session is read than is asked for."""
-        with open_to_read(self.path) as file:
+        with open_to_read(self.place) as file:
             for line in lines_backwards(file, self.end):
                 try:
                     yield self.decode(line)

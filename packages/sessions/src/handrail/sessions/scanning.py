@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from handrail.sessions.codec import decode
-from handrail.sessions.errors import SessionError
+from handrail.sessions.errors import EncryptionError, SessionError
 from handrail.sessions.opening import open_to_read
+from handrail.sessions.passphrases import Passphrase
 from handrail.sessions.places import Where
 from handrail.sessions.reader import Reading
 from handrail.sessions.records import MessageRecord, ToolResultRecord, Unknown
@@ -37,15 +38,19 @@ class Scan:
 
     def _take(self, line: bytes) -> None:
         with suppress(ValueError):  # `verify` tells of it
-            self.summary.take(decode(line.rstrip(b"\n")))
+            if not self.summary.encrypted:
+                self.summary.take(decode(line.rstrip(b"\n")))
 
 
-def scanned(id: str, where: Where, words: tuple[str, ...]) -> Iterator[Found]:
-    """The messages of a session that hold all of these words, the last first; what cannot be read holds none."""
+def scanned(id: str, where: Where, words: tuple[str, ...], passphrase: Passphrase | None = None) -> Iterator[Found]:
+    """The messages of a session that hold all of these words, the last first; what cannot be read holds none. Raises
+    `EncryptionError` for a session that the passphrase does not open."""
     try:
-        for record in Reading(where).backwards():
+        for record in Reading(where, None, passphrase).backwards():
             known = record.record if isinstance(record, Unknown) else record
             if isinstance(known, MessageRecord | ToolResultRecord) and holds(folded(known.message.text), words):
                 yield found(id, known, words)
+    except EncryptionError:
+        raise
     except (OSError, SessionError):
         return

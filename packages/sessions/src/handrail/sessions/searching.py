@@ -7,6 +7,7 @@ that serves languages that put no spaces between words, and is the same in every
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Generic, Self, TypeVar
 
 import msgspec
 
@@ -15,21 +16,24 @@ from handrail.sessions.paths import name_of
 from handrail.sessions.records import AnyRecord, Header, MessageRecord, SessionRecord, ToolResultRecord, Unknown
 
 _AROUND = 40
+_Hit = TypeVar("_Hit")
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One session of a store. Times are milliseconds since 1970 (UTC); `agents` in the order they first spoke; `parent`
-    is the id of the session that it was forked from; `size` is in bytes."""
+    is the id of the session that it was forked from; `size` is in bytes. Of an `encrypted` session the agents and the
+    number of messages are not known: there are no `agents`, and `messages` is None."""
 
     id: str
     title: str = ""
     tags: tuple[str, ...] = ()
     agents: tuple[str, ...] = ()
-    messages: int = 0
+    messages: int | None = 0
     created_at: int = 0
     updated_at: int = 0
     parent: str | None = None
     size: int = 0
+    encrypted: bool = False
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +45,18 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     snippet: str
 
 
+class Hits(tuple[_Hit, ...], Generic[_Hit]):
+    """What was found; `locked` are the ids of the encrypted sessions that could hold more, and for want of their
+    passphrase were not looked into."""
+
+    locked: tuple[str, ...]
+
+    def __new__(cls, hits: Iterable[_Hit] = (), locked: Iterable[str] = ()) -> Self:
+        made = super().__new__(cls, hits)
+        made.locked = tuple(locked)
+        return made
+
+
 class Summary(msgspec.Struct):
     """What an entry tells of a session's records, as far as they were taken in."""
 
@@ -49,9 +65,18 @@ class Summary(msgspec.Struct):
     agents: list[str] = []
     messages: int = 0
     parent: str | None = None
+    encrypted: bool = False
+
+    @property
+    def counted(self) -> int | None:
+        """How many messages there are; None where that cannot be seen."""
+        return None if self.encrypted else self.messages
 
     def take(self, record: AnyRecord) -> str:
-        """Takes in one record, and gives the text it can be found by; empty where there is none."""
+        """Takes in one record, and gives the text it can be found by; empty where there is none, and in an encrypted
+        session, whatever a line of it holds."""
+        if self.encrypted:
+            return ""
         record = (record.record or record) if isinstance(record, Unknown) else record
         if isinstance(record, MessageRecord | ToolResultRecord):
             self.messages += 1
@@ -63,6 +88,7 @@ class Summary(msgspec.Struct):
             self.title = record.title
         elif isinstance(record, Header):
             self.created_at = record.created_at
+            self.encrypted = record.cipher is not None
             self.parent = record.origin.session if record.origin is not None else None
         return ""
 

@@ -299,12 +299,13 @@ class Session:
         return export(self.path, path, passphrase=self._passphrase, compression=compression)
 
     def fork(self, path: str | os.PathLike[str], *, at: str | None = None) -> Session:
-        """A session in a new file that has this one's records up to the message `at`, or all of them; a store's `fork`
-        makes one in the store. Raises `ForkRefused`, naming the nearest places, where `at` stands between a call and
-        its result, and what else `forking.fork` raises."""
+        """A session in a new file that has this one's records up to the message `at`, or all of them, encrypted with
+        the same passphrase where this one is; a store's `fork` makes one in the store. Raises `ForkRefused`, naming the
+        nearest places, where `at` stands between a call and its result, and what else `forking.fork` raises."""
         from handrail.sessions.forking import fork
 
-        return type(self)(fork(self.path, path, at=at))
+        forked = fork(self.path, path, at=at, passphrase=self._passphrase)
+        return type(self)(forked, passphrase=self._passphrase)
 
     def close(self) -> None:
         """Syncs and lets go of the file; the session can still be read, and be written to again."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
@@ -12,14 +13,13 @@ import msgspec
 
 from handrail.filters.sources import Clock, IdSource
 from handrail.sessions.copies import copied, whole_lines
-from handrail.sessions.errors import (
-    SessionConflict,
-    SessionExists,
-    UnknownSession,
-)
+from handrail.sessions.errors import SessionConflict, SessionExists, UnknownSession
+from handrail.sessions.exports import opened, rewritten
+from handrail.sessions.looking import listed, looked_through
+from handrail.sessions.passphrases import Passphrase, Secret, hidden
 from handrail.sessions.places import Given, Where, located
 from handrail.sessions.reader import Reading
-from handrail.sessions.searching import Entry, Found, folded, holds, words_of
+from handrail.sessions.searching import Entry, Found, Hits, words_of
 from handrail.sessions.session import Session
 from handrail.sessions.writer import Fsync
 
@@ -44,13 +44,19 @@ class Store(ABC):
     A session of a store is a `Session` like one in a file: `agent.run(…, session=store.open("desk"))`. Its lines are
     the same, byte for byte, in every store. Titles and tags stand beside the lines and need no lock. What a store's
     database or disk refuses is `StoreFailed`, and `JournalFailed` where a record was being written.
+
+    Its `passphrase` encrypts what is made in it and opens what is there, unless a method is given another; a store with
+    one opens no plain session (`PassphraseNotNeeded`). Ids, titles, tags, sizes and times are not encrypted.
     """
 
-    def __init__(self, name: str, fsync: Fsync, lock_timeout: float, clock: Clock | None) -> None:
+    def __init__(
+        self, name: str, fsync: Fsync, lock_timeout: float, clock: Clock | None, passphrase: Passphrase | None
+    ) -> None:
         self.name = name
         self.fsync: Fsync = fsync
         self.lock_timeout = lock_timeout
         self.clock = clock or Clock()
+        self.passphrase = passphrase
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
@@ -63,13 +69,17 @@ class Store(ABC):
     def entries(self) -> Iterable[Entry]:
         """What there is, last written to first."""
 
+    def encrypted(self) -> Sequence[str]:
+        """The ids of the encrypted sessions."""
+        return [entry.id for entry in self.entries() if entry.encrypted]
+
     @abstractmethod
     def entry(self, id: str) -> Entry:
         """What is known of one session. Raises `UnknownSession`."""
 
     @abstractmethod
     def found(self, words: tuple[str, ...]) -> Iterator[Found]:
-        """The messages that hold all of these words, those of the session last written to first."""
+        """The messages of plain sessions that hold all of these words, those of the session last written to first."""
 
     @abstractmethod
     def relabel(self, id: str, change: Relabel) -> None:
@@ -99,6 +109,7 @@ class Store(ABC):
         lock_timeout: float | None = None,
         clock: Clock | None = None,
         ids: IdSource | None = None,
+        passphrase: Secret = None,
     ) -> Session:
         """The session of this id. Where there is none it is made at the first write, as with a file. A run lets go of
         it at its end; `with store.open(id) as session:` holds it for several."""
@@ -106,61 +117,84 @@ class Store(ABC):
         timeout = self.lock_timeout if lock_timeout is None else lock_timeout
         clock = clock or self.clock
         return Session(
-            self.place(id), fsync=fsync or self.fsync, lock_timeout=timeout, clock=clock, ids=ids, lasting=False
+            self.place(id),
+            fsync=fsync or self.fsync,
+            lock_timeout=timeout,
+            clock=clock,
+            ids=ids,
+            passphrase=self._secret(passphrase),
+            lasting=False,
         )
 
-    def create(self, id: str, *, title: str = "", tags: Iterable[str] = ()) -> Session:
+    def create(self, id: str, *, title: str = "", tags: Iterable[str] = (), passphrase: Secret = None) -> Session:
         """A new session with nothing in it. Raises `SessionExists`."""
         from handrail.sessions.writer import Journal
 
+        passphrase = self._secret(passphrase)
         self.prepare(id)
-        Journal.create(self.place(id), fsync=self.fsync, clock=self.clock).close()
+        Journal.create(self.place(id), fsync=self.fsync, clock=self.clock, passphrase=passphrase).close()
         if (labels := Labels(title, tuple(dict.fromkeys(tags)))) != Labels():
             self.relabel(id, lambda _: labels)
-        return self.open(id)
+        return self.open(id, passphrase=passphrase)
 
     def list(
-        self, *, tag: str | None = None, agent: str | None = None, text: str | None = None, limit: int | None = None
-    ) -> tuple[Entry, ...]:
+        self,
+        *,
+        tag: str | None = None,
+        agent: str | None = None,
+        text: str | None = None,
+        limit: int | None = None,
+        passphrase: Secret = None,
+    ) -> Hits[Entry]:
         """The sessions last written to first: those with this tag, in which this agent spoke, and with all of these
-        words in the title or in one of their messages."""
-        words = words_of(text or "")
-        with_words = {found.session for found in self.found(words)} if words else set()
-        kept: list[Entry] = []
-        for entry in self.entries() if limit is None or limit > 0 else ():
-            if (tag is not None and tag not in entry.tags) or (agent is not None and agent not in entry.agents):
-                continue
-            if words and entry.id not in with_words and not holds(folded(entry.title), words):
-                continue
-            kept.append(entry)
-            if len(kept) == limit:
-                break
-        return tuple(kept)
+        words in the title or in one of their messages. Which agents spoke in an encrypted session is not known."""
+        passphrase = self._secret(passphrase)
+        return listed(self, tag, agent, words_of(text or ""), limit, passphrase)
 
-    def search(self, text: str, *, limit: int = 20) -> tuple[Found, ...]:
+    def search(self, text: str, *, limit: int = 20, passphrase: Secret = None) -> Hits[Found]:
         """The messages that hold every word of the text, in upper or lower case, also within a longer word; those of
-        the session last written to first, and of one session the last first."""
-        from itertools import islice
+        the session last written to first, and of one session the last first.
 
-        words = words_of(text)
-        return tuple(islice(self.found(words), max(0, limit))) if words else ()
+        Of encrypted sessions nothing is kept to be found by: with a passphrase they are read one by one, and without it
+        they are named in `locked`.
+        """
+        passphrase, locked, most = self._secret(passphrase), dict[str, None](), max(0, limit)
+        hits = tuple(islice(looked_through(self, words_of(text), most, passphrase, locked), most))
+        return Hits(hits, locked)
 
-    def fork(self, id: str, *, at: str | None = None, as_: str) -> Session:
+    def _secret(self, passphrase: Secret) -> Passphrase | None:
+        return hidden(passphrase) or self.passphrase
+
+    def fork(self, id: str, *, at: str | None = None, as_: str, passphrase: Secret = None) -> Session:
         """A new session in this store that begins as this one, up to its message `at` or to its end.
 
-        Raises `UnknownSession`, `SessionExists`, or `ForkRefused`: there is nothing to fork, no such message, or a call
-        has no result there; then it names the nearest places where it can be.
+        A fork of an encrypted session is encrypted too, with the same passphrase; with one, so is that of a plain one.
+        Raises `UnknownSession`, `SessionExists`, `EncryptionError`, or `ForkRefused`: there is nothing to fork, no such
+        message, or a call has no result there; then it names the nearest places where it can be.
         """
-        from tempfile import TemporaryDirectory
-
         from handrail.sessions.forking import fork
 
+        passphrase = self._secret(passphrase)
         self._refuse_taken(as_)
         self.entry(id)
+        return self._made(
+            as_, passphrase, lambda path: fork(self.place(id), path, at=at, name=id, passphrase=passphrase)
+        )
+
+    def continue_from(self, sealed: Given, *, as_: str, passphrase: Secret = None) -> Session:
+        """A new session in this store that goes on from a sealed copy, in a file or at a place; see
+        `Session.continue_from`, which goes on in a file. Raises what that does."""
+        passphrase = self._secret(passphrase)
+        self._refuse_taken(as_)
+        return self._made(as_, passphrase, lambda path: Session.continue_from(sealed, path, passphrase=passphrase).path)
+
+    def _made(self, as_: str, passphrase: Passphrase | None, make: Callable[[Path], Where]) -> Session:
+        from pathlib import Path
+        from tempfile import TemporaryDirectory
+
         with TemporaryDirectory(prefix="handrail-") as folder:
-            forked = fork(self.place(id), os.path.join(folder, "fork.jsonl"), at=at, name=id)
-            self.import_(forked, as_=as_)
-        return self.open(as_)
+            self.import_(make(Path(folder, "made.jsonl")), as_=as_, passphrase=passphrase)
+        return self.open(as_, passphrase=passphrase)
 
     def rename(self, id: str, title: str) -> None:
         """Gives a session this title. Raises `UnknownSession`."""
@@ -217,8 +251,8 @@ class Store(ABC):
         return tuple([entry.id for entry in self.entries() if entry.parent == id])
 
     def export(self, id: str, path: str | os.PathLike[str]) -> Path:
-        """Copies a session to a new file, byte for byte; what is torn at the end is left out. A sealed copy is made by
-        `store.open(id).export(path)`.
+        """Copies a session to a new file, byte for byte, an encrypted one as it stands; what is torn at the end is left
+        out. A sealed copy is made by `store.open(id).export(path)`.
 
         Raises `UnknownSession`, `DamagedSession` where a line does not follow the one before it, `SessionExists`, or
         `JournalFailed` where no file can be made.
@@ -228,17 +262,23 @@ class Store(ABC):
         self.entry(id)
         return copied(whole_lines(Reading(self.place(id), locked=True)), Path(path))
 
-    def import_(self, path: Given, *, as_: str | None = None) -> str:
-        """Copies a session file in, byte for byte, under this id or the one in its header, and gives the id.
+    def import_(self, path: Given, *, as_: str | None = None, passphrase: Secret = None) -> str:
+        """Copies a session file in under this id or the one in its header, and gives the id. Its lines are kept byte
+        for byte, those of an encrypted one as they stand; a compressed export is expanded. With a passphrase a plain
+        session is encrypted on the way, and an encrypted one has to be encrypted with it.
 
         Raises `SessionExists`, what reading a session raises, and `DamagedSession` where a line does not follow the one
         before it; nothing is kept then.
         """
-        reading = Reading(located(path), locked=True)
+        passphrase, encrypts = self._secret(passphrase), False
+        if passphrase is None:
+            reading = Reading(located(path), locked=True)
+        else:
+            reading, encrypts = opened(located(path), None, passphrase)
         id = reading.header.id if as_ is None else as_
         self._refuse_taken(id)
         self.prepare(id)
-        self.adopt(id, whole_lines(reading))
+        self.adopt(id, rewritten(reading, passphrase, sealed=reading.sealed) if encrypts else whole_lines(reading))
         return id
 
     def _refuse_taken(self, id: str) -> None:

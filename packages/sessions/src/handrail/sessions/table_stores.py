@@ -10,6 +10,7 @@ import msgspec
 from handrail.filters.sources import Clock
 from handrail.sessions.codec import decode
 from handrail.sessions.errors import SessionConflict, SessionExists, UnknownSession
+from handrail.sessions.passphrases import Passphrase
 from handrail.sessions.records import MessageRecord, ToolResultRecord, Unknown
 from handrail.sessions.rows import RowPlace
 from handrail.sessions.searching import Entry, Found, Summary, found
@@ -21,8 +22,16 @@ from handrail.sessions.writer import Fsync
 class TableStore(Store):
     """A store over a database."""
 
-    def __init__(self, name: str, database: Database, fsync: Fsync, lock_timeout: float, clock: Clock | None) -> None:
-        super().__init__(name, fsync, lock_timeout, clock)
+    def __init__(
+        self,
+        name: str,
+        database: Database,
+        fsync: Fsync,
+        lock_timeout: float,
+        clock: Clock | None,
+        passphrase: Passphrase | None,
+    ) -> None:
+        super().__init__(name, fsync, lock_timeout, clock, passphrase)
         self._database = database
 
     def place(self, id: str) -> RowPlace:
@@ -53,6 +62,12 @@ class TableStore(Store):
         if row is None:
             raise UnknownSession(self.name, id)
         return _entry(row)
+
+    def encrypted(self) -> Sequence[str]:
+        self._catch_up()
+        with self._database.reading() as connection:
+            rows = connection.execute(_ENCRYPTED).fetchall()
+        return [bytes(id).decode() for (id,) in rows]
 
     def _catch_up(self) -> None:
         with self._database.reading() as connection:
@@ -113,6 +128,7 @@ class TableStore(Store):
 
 
 _ENTRIES = "SELECT id, labels, summary, created_at, updated_at, parent, seen FROM handrail_sessions"
+_ENCRYPTED = "SELECT id FROM handrail_sessions WHERE encrypted = 1 ORDER BY updated_at DESC, number DESC"
 _BEHIND = f"""SELECT number FROM handrail_sessions WHERE behind = 1
     AND EXISTS (SELECT 1 FROM handrail_lines
         WHERE place >= (number << {BITS}) + seen AND place < (number + 1) << {BITS})"""
@@ -135,9 +151,10 @@ def _entry(row: Sequence[Any]) -> Entry:
         title=known.title or seen.title,
         tags=known.tags,
         agents=tuple(seen.agents),
-        messages=seen.messages,
+        messages=seen.counted,
         created_at=seen.created_at or created_at,
         updated_at=updated_at,
         parent=bytes(parent).decode() if parent is not None else None,
         size=size,
+        encrypted=seen.encrypted,
     )

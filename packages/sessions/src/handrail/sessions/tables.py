@@ -192,15 +192,16 @@ def _step(database: Database, number: int, settled: bool) -> bool:
         for key, line, _ in rows:
             seen = key - base + len(line) + 1
             with suppress(ValueError):  # `verify` tells of it
-                if text := summary.take(decode(bytes(line))):
+                if not summary.encrypted and (text := summary.take(decode(bytes(line)))):
                     texts.append((key, text))
         connection.executemany(database.add_text, texts)
         more = seen - begun >= _SPAN
         parent = summary.parent.encode() if summary.parent is not None else None
-        values = seen, msgspec.json.encode(summary), parent, rows[-1][2] if rows else at, int(more or not settled)
-        connection.execute(_SEEN, (*values, number))
+        values = seen, msgspec.json.encode(summary), parent, int(summary.encrypted), rows[-1][2] if rows else at
+        connection.execute(_SEEN, (*values, int(more or not settled), number))
     return more
 
 
 _AFTER = "SELECT place, line, written_at FROM handrail_lines WHERE place >= ? AND place < ? ORDER BY place"
-_SEEN = "UPDATE handrail_sessions SET seen = ?, summary = ?, parent = ?, updated_at = ?, behind = ? WHERE number = ?"
+_SEEN = """UPDATE handrail_sessions
+    SET seen = ?, summary = ?, parent = ?, encrypted = ?, updated_at = ?, behind = ? WHERE number = ?"""

@@ -20,6 +20,7 @@ from handrail.sessions.copies import copied
 from handrail.sessions.errors import SessionError, StoreFailed, UnknownSession
 from handrail.sessions.headers import read_header
 from handrail.sessions.opening import FLAGS, lock, open_to_read
+from handrail.sessions.passphrases import Passphrase
 from handrail.sessions.scanning import Scan, scanned
 from handrail.sessions.searching import Entry, Found
 from handrail.sessions.storing import Labels, Relabel, Store
@@ -49,8 +50,9 @@ class FolderStore(Store):
         fsync: Fsync = "turn",
         lock_timeout: float = 0.0,
         clock: Clock | None = None,
+        passphrase: Passphrase | None = None,
     ) -> None:
-        super().__init__(os.fspath(path), fsync, lock_timeout, clock)
+        super().__init__(os.fspath(path), fsync, lock_timeout, clock, passphrase)
         self.folder = Path(path)
         self._scans: dict[str, tuple[int, Scan]] = {}
 
@@ -110,16 +112,18 @@ class FolderStore(Store):
             title=beside.title or seen.title,
             tags=beside.tags,
             agents=tuple(seen.agents),
-            messages=seen.messages,
+            messages=seen.counted,
             created_at=seen.created_at,
             updated_at=status.st_mtime_ns // 1_000_000,
             parent=seen.parent,
+            encrypted=seen.encrypted,
             size=status.st_size,
         )
 
     def found(self, words: tuple[str, ...]) -> Iterator[Found]:
         for entry in self.entries():
-            yield from scanned(entry.id, self.place(entry.id), words)
+            if not entry.encrypted:
+                yield from scanned(entry.id, self.place(entry.id), words)
 
     def relabel(self, id: str, change: Relabel) -> None:
         name, place = self._name(id), self.place(id)

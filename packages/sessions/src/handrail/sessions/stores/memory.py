@@ -11,6 +11,7 @@ from threading import Condition
 from handrail.filters.sources import Clock
 from handrail.sessions.errors import SessionConflict, SessionExists, UnknownSession
 from handrail.sessions.lines import ZEROS, link
+from handrail.sessions.passphrases import Passphrase
 from handrail.sessions.rows import Release, Row, RowPlace, Rows
 from handrail.sessions.scanning import Scan, scanned
 from handrail.sessions.searching import Entry, Found
@@ -21,8 +22,15 @@ from handrail.sessions.writer import Fsync
 class MemoryStore(Store):
     """Sessions in memory; they are gone with the store."""
 
-    def __init__(self, *, fsync: Fsync = "turn", lock_timeout: float = 0.0, clock: Clock | None = None) -> None:
-        super().__init__("memory:", fsync, lock_timeout, clock)
+    def __init__(
+        self,
+        *,
+        fsync: Fsync = "turn",
+        lock_timeout: float = 0.0,
+        clock: Clock | None = None,
+        passphrase: Passphrase | None = None,
+    ) -> None:
+        super().__init__("memory:", fsync, lock_timeout, clock, passphrase)
         self._kept = _Memory()
 
     def place(self, id: str) -> RowPlace:
@@ -55,16 +63,18 @@ class MemoryStore(Store):
             title=session.labels.title or seen.title,
             tags=session.labels.tags,
             agents=tuple(seen.agents),
-            messages=seen.messages,
+            messages=seen.counted,
             created_at=seen.created_at,
             updated_at=session.updated_at,
             parent=seen.parent,
+            encrypted=seen.encrypted,
             size=session.size,
         )
 
     def found(self, words: tuple[str, ...]) -> Iterator[Found]:
         for entry in self.entries():
-            yield from scanned(entry.id, self.place(entry.id), words)
+            if not entry.encrypted:
+                yield from scanned(entry.id, self.place(entry.id), words)
 
     def relabel(self, id: str, change: Relabel) -> None:
         session = self._session(id)

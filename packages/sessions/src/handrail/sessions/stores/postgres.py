@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from handrail.filters.sources import Clock
 from handrail.sessions.errors import StoreFailed, UnknownStore, UnsupportedStore
+from handrail.sessions.passphrases import Passphrase
 from handrail.sessions.rows import Release
 from handrail.sessions.table_stores import TableStore
 from handrail.sessions.tables import VERSION, Connection, Cursor, Database
@@ -35,6 +36,7 @@ CREATE TABLE IF NOT EXISTS handrail_sessions (
     seen bigint NOT NULL DEFAULT 0,
     summary bytea NOT NULL DEFAULT '{}',
     parent bytea,
+    encrypted integer NOT NULL DEFAULT 0,
     behind integer NOT NULL DEFAULT 0
 );
 CREATE TABLE IF NOT EXISTS handrail_lines (place bigint PRIMARY KEY, line bytea NOT NULL, written_at bigint NOT NULL);
@@ -51,7 +53,13 @@ class PostgresStore(TableStore):
     """
 
     def __init__(
-        self, url: str, *, fsync: Fsync = "turn", lock_timeout: float = 0.0, clock: Clock | None = None
+        self,
+        url: str,
+        *,
+        fsync: Fsync = "turn",
+        lock_timeout: float = 0.0,
+        clock: Clock | None = None,
+        passphrase: Passphrase | None = None,
     ) -> None:
         try:
             import psycopg  # noqa: F401
@@ -59,7 +67,7 @@ class PostgresStore(TableStore):
             known = ("a folder/", "sqlite:///path.db", "with `pip install handrail-sessions[postgres]` this one")
             raise UnknownStore("psycopg is not installed", known) from None
         name = _shown(url)
-        super().__init__(name, _Postgres(name, url), fsync, lock_timeout, clock)
+        super().__init__(name, _Postgres(name, url), fsync, lock_timeout, clock, passphrase)
 
 
 class _Postgres(Database):

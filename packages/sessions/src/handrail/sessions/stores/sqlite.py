@@ -15,6 +15,7 @@ from handrail.filters.sources import Clock
 from handrail.sessions.errors import SessionConflict, StoreBusy, StoreFailed, UnsupportedStore
 from handrail.sessions.opening import FLAGS, lock
 from handrail.sessions.owning import own
+from handrail.sessions.passphrases import Passphrase
 from handrail.sessions.rows import Release
 from handrail.sessions.table_stores import TableStore
 from handrail.sessions.tables import VERSION, Connection, Database
@@ -35,6 +36,7 @@ CREATE TABLE IF NOT EXISTS handrail_sessions (
     seen INTEGER NOT NULL DEFAULT 0,
     summary BLOB NOT NULL DEFAULT '{}',
     parent BLOB,
+    encrypted INTEGER NOT NULL DEFAULT 0,
     behind INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE IF NOT EXISTS handrail_lines (place INTEGER PRIMARY KEY, line BLOB NOT NULL, written_at INTEGER NOT NULL);
@@ -58,9 +60,11 @@ class SqliteStore(TableStore):
         fsync: Fsync = "turn",
         lock_timeout: float = 0.0,
         clock: Clock | None = None,
+        passphrase: Passphrase | None = None,
     ) -> None:
         name = f"sqlite:///{os.fspath(path)}"
-        super().__init__(name, _Sqlite(name, Path(path), max(_BUSY, lock_timeout)), fsync, lock_timeout, clock)
+        database = _Sqlite(name, Path(path), max(_BUSY, lock_timeout))
+        super().__init__(name, database, fsync, lock_timeout, clock, passphrase)
 
 
 class _Sqlite(Database):
