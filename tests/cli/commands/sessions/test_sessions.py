@@ -155,9 +155,28 @@ def test_an_encrypted_session_is_copied_as_it_is_and_shown_with_its_passphrase(s
     assert sessions("import", "hidden.jsonl").returncode == 0
     assert "--passphrase-file" in one_line(sessions("show", "hidden"), 2)
     assert "Hidden words" in sessions("show", "hidden", "--passphrase-file", "key").stdout
-    assert "cannot be forked here" in one_line(sessions("fork", "hidden"), 2)
+    assert "--passphrase-file" in one_line(sessions("fork", "hidden"), 2)
+    assert (
+        sessions("fork", "hidden", "--passphrase-file", "key").stdout
+        == "hidden-fork: begins with 1 message of hidden\n"
+    )
+    assert "Hidden words" in sessions("show", "hidden-fork", "--passphrase-file", "key").stdout
     sessions("export", "hidden", "again.jsonl")
     assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "hidden.jsonl").read_bytes()
+
+
+def test_what_a_search_could_not_look_into_is_told_and_a_passphrase_opens_it(sessions: Run, tmp_path: Path) -> None:
+    with Session(tmp_path / "hidden.jsonl", passphrase=secret("one two")) as session:
+        session.append(*words_of("Hidden words"))
+    (tmp_path / "key").write_text("one two\n")
+    sessions("import", "hidden.jsonl")
+    (entry,) = [json.loads(line) for line in sessions("list", "--json").stdout.splitlines() if '"hidden"' in line]
+    assert (entry["encrypted"], entry["messages"]) == (True, None)
+    without = sessions("search", "hidden words")
+    assert "not looked into, as encrypted: 1 session, such as hidden" in without.stderr
+    assert "not looked into" in sessions("list", "--text", "hidden words").stderr
+    within = sessions("search", "hidden words", "--passphrase-file", "key", "--json")
+    assert (json.loads(within.stdout)["session"], within.stderr) == ("hidden", "")
 
 
 def test_sessions_are_removed_only_after_a_yes(sessions: Run) -> None:

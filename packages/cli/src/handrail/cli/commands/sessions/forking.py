@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from handrail.cli.errors import UnfitInput
+from handrail.cli.commands.sessions.showing import said
+from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.reporting import counted
 from handrail.cli.screens import say, say_json
 from handrail.cli.stores import StoreOption, opened_store
@@ -22,23 +23,20 @@ def fork(
     ] = None,
     new: Annotated[str | None, typer.Option("--as", metavar="NEW", help="The id of the fork.")] = None,
     store: StoreOption = None,
+    passphrase_file: PassphraseFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the fork as one JSON object.")] = False,
 ) -> None:
     """Make a new session of the first messages of another; `show` and `search` say what messages are called."""
-    from handrail.sessions import PassphraseMissing
-
+    keys = Keys(passphrase_file)
     with opened_store(store) as opened:
         opened.entry(id)
         chosen = new if new is not None else _free(opened, id)
-        try:
-            opened.fork(id, at=at, as_=chosen)
-        except PassphraseMissing as error:
-            raise UnfitInput(f"{opened.name}#{id}: is encrypted, and such a session cannot be forked here") from error
-        entry = opened.entry(chosen)
+        made = opened.fork(id, at=at, as_=chosen, passphrase=keys.of(opened.place(id)))
+        entry, messages = opened.entry(chosen), sum(1 for _ in said(made))
     if as_json:
         say_json(entry)
     else:
-        say(f"{chosen}: begins with {counted(entry.messages, 'message')} of {id}")
+        say(f"{chosen}: begins with {counted(messages, 'message')} of {id}")
 
 
 def _free(store: "Store", id: str) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.reporting import counted
 from handrail.cli.screens import aside, say_json, say_table, shortened
 from handrail.cli.stores import StoreOption, opened_store
@@ -24,12 +25,15 @@ def list_sessions(
         str | None, typer.Option(help="Those with all of these words in the title or in one message.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="So many at most.")] = None,
+    passphrase_file: PassphraseFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a session.")] = False,
 ) -> None:
     """List the sessions of a store, the last written to first."""
+    passphrase = Keys(passphrase_file).new
     with opened_store(store) as opened:
-        found = opened.list(tag=tag, agent=agent, text=text, limit=limit)
+        found = opened.list(tag=tag, agent=agent, text=text, limit=limit, passphrase=passphrase)
         name = opened.name
+    _tell_of_locked(found.locked)
     if as_json:
         for entry in found:
             say_json(entry)
@@ -40,13 +44,18 @@ def list_sessions(
         aside(f"{name}: there is no {'such ' if tag or agent or text else ''}session here")
 
 
+def _tell_of_locked(ids: Sequence[str]) -> None:
+    if ids:
+        aside(f"not looked into, as encrypted: {counted(len(ids), 'session')}, such as {shortened(ids[0], 60)}")
+
+
 def _row(entry: "Entry") -> Sequence[str]:
     return (
         entry.id,
         shortened(entry.title, 60),
         ", ".join(entry.tags),
         ", ".join(entry.agents),
-        f"{entry.messages:,}",
+        "encrypted" if entry.messages is None else f"{entry.messages:,}",
         at(entry.updated_at),
         f"{entry.size:,}",
         entry.parent or "",
@@ -62,12 +71,15 @@ def search(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="Words that one message holds, also within longer ones.")],
     store: StoreOption = None,
     limit: Annotated[int, typer.Option(min=1, help="So many messages at most.")] = 20,
+    passphrase_file: PassphraseFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a message.")] = False,
 ) -> None:
     """Find messages by their words, those of the session last written to first."""
+    passphrase = Keys(passphrase_file).new
     with opened_store(store) as opened:
-        found = opened.search(text, limit=limit + 1)
+        found = opened.search(text, limit=limit + 1, passphrase=passphrase)
         name = opened.name
+    _tell_of_locked(found.locked)
     for each in found[:limit] if as_json else ():
         say_json(each)
     if not as_json and found:

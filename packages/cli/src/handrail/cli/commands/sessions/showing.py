@@ -47,10 +47,11 @@ def _messages(session: "Session", agent: str | None, tail: int | None) -> "Itera
     if agent is not None:
         history = session.history(agent)
         return history if tail is None else history[max(0, len(history) - tail) :]
-    return _said(session) if tail is None else session.tail(tail)
+    return said(session) if tail is None else session.tail(tail)
 
 
-def _said(session: "Session") -> "Iterator[Message]":
+def said(session: "Session") -> "Iterator[Message]":
+    """Every message that was said, in the order it came in."""
     from handrail.sessions import MessageRecord, ToolResultRecord
 
     return (record.message for record in session.records() if isinstance(record, MessageRecord | ToolResultRecord))
