@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
@@ -278,7 +278,9 @@ class Store(ABC):
         id = reading.header.id if as_ is None else as_
         self._refuse_taken(id)
         self.prepare(id)
-        self.adopt(id, rewritten(reading, passphrase, sealed=reading.sealed) if encrypts else whole_lines(reading))
+        lines = rewritten(reading, passphrase, sealed=reading.sealed) if encrypts else whole_lines(reading)
+        first = next(lines)  # a key is made here, and not while others wait for the database
+        self.adopt(id, chain((first,), lines))
         return id
 
     def _refuse_taken(self, id: str) -> None:
