@@ -12,8 +12,9 @@ from hashlib import sha256
 from itertools import islice
 from typing import Any, SupportsIndex, overload
 
-from handrail.filters.messages import Message, without_calls
+from handrail.filters.messages import Message
 from handrail.filters.surveys import Items, Survey
+from handrail.filters.transfers import Plain
 
 _CHUNK = 64
 
@@ -49,7 +50,7 @@ class _Buffer:
         self.digests: dict[int, str] | None = None
         self.first = self.last = length - _CHUNK if length > _CHUNK else 0
         self.positions: dict[str, int] | None = None
-        self.plain: _Plain | None = None
+        self.plain: Plain[_Buffer] | None = None
         self.sums: dict[str, array[int]] | None = None
 
     def place(self, message_id: str) -> int | None:
@@ -93,38 +94,6 @@ class _Buffer:
         if self.sums is not None:
             forked.sums = {name: sums[: length + 1] for name, sums in self.sums.items()}
         return forked
-
-
-class _Plain:
-    """The same conversation without transfer calls and their results, kept up as the conversation grows."""
-
-    __slots__ = ("altered", "buffer", "gone", "taken")
-
-    def __init__(self, buffer: _Buffer, taken: int) -> None:
-        self.buffer = buffer
-        self.taken = taken
-        self.altered: dict[int, Message | None] = {}
-        self.gone: list[int] = []
-
-    def take(self, items: Items, transfers: Sequence[int], end: int) -> None:
-        """Take in the messages up to `end`; those at `transfers` concern a handoff."""
-        expected = self.taken - len(self.gone)
-        if len(self.buffer.items) != expected:
-            self.buffer = self.buffer.fork(expected)
-        plain = self.buffer.items
-        start = self.taken
-        for place in transfers[bisect_left(transfers, start) :]:
-            plain.extend(items[start:place])
-            message = items[place]
-            left = None if message.role == "tool" else without_calls(message, transfers_only=True)
-            self.altered[place] = left
-            if left is None:
-                self.gone.append(place)
-            else:
-                plain.append(left)
-            start = place + 1
-        plain.extend(items[start:end])
-        self.taken = end
 
 
 class History(Sequence[Message]):
@@ -205,15 +174,16 @@ class History(Sequence[Message]):
     def without_transfers(self) -> tuple["History", dict[int, Message | None]]:
         """This history without transfer calls, their results, and messages left empty by that; and what became of
         each message concerned, by its place here (None where it was left out)."""
-        transfers = self.survey().transfers
+        survey = self.survey()
+        transfers = survey.transfers
         if not transfers:
             return self, {}
         buffer, length = self._buffer, self._length
         if buffer.plain is None:
-            buffer.plain = _Plain(buffer.fork(transfers[0]), transfers[0])
+            buffer.plain = Plain(buffer.fork(transfers[0]), transfers[0])
         plain = buffer.plain
         if length > plain.taken:
-            plain.take(buffer.items, transfers, length)
+            plain.take(buffer.items, survey, length)
         return _view(plain.buffer, length - bisect_left(plain.gone, length)), plain.altered
 
     @property

@@ -44,6 +44,11 @@ class Places(Sequence[int]):
         """The places before `end`, shared with these."""
         return Places(self._shared, bisect_left(self._shared, end, 0, self._length))
 
+    def between(self, start: int, end: int) -> "array[int]":
+        """The places from `start` on and before `end`."""
+        low = bisect_left(self._shared, start, 0, self._length)
+        return self._shared[low : bisect_left(self._shared, end, low, self._length)]
+
     def __len__(self) -> int:
         return self._length
 
@@ -121,8 +126,23 @@ class Survey:
         new.open_calls = self.open_calls.copy() if length == self.seen else _open(items, length)
         return new
 
+    def go_on(self, other: "Survey", start: int, end: int) -> None:
+        """Take in what another survey says of its messages from `start` to `end`, which come next here too, without a
+        walk. The other is lawful and all of its messages are named; those that are left out here are transfer calls and
+        their results."""
+        shift = self.seen - start
+        self.users.extend([place + shift for place in other.users.between(start, end)])
+        for places, others in ((self.systems, other.systems), (self.pinned, other.pinned)):
+            low = bisect_left(others, start)
+            places.extend([place + shift for place in others[low : bisect_left(others, end, low)]])
+        last = other.open_calls if end == other.seen else {}
+        self.open_calls = {call_id: None for call_id in last if call_id not in other.transfer_calls}
+        self.seen += end - start
+
     def advance(self, items: Items | Sequence[Message], end: int) -> None:
         """Take in the messages up to `end`."""
+        if self.seen == end:
+            return
         users: list[int] = []
         for place, message in enumerate(items[self.seen : end], self.seen):
             role = message.role
