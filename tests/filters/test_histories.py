@@ -1,5 +1,8 @@
 """Histories that grow."""
 
+import gc
+import tracemalloc
+
 import pytest
 
 from handrail.filters import History, Message, ToolCall, assistant, call, tool_result, user
@@ -112,3 +115,18 @@ def test_a_history_that_nobody_has_looked_at_goes_on_two_ways() -> None:
     assert [[message.text for message in way] for way in ways] == [["a", "b"], ["a", "c"]]
     assert [way.digest for way in ways] == [History(list(way)).digest for way in ways]
     assert [way.survey().users[1] for way in ways] == [1, 1]
+
+
+def test_digests_asked_for_at_many_lengths_are_not_all_kept() -> None:
+    history = History([user("a")])
+    for message in [user("b")] * 2_000:
+        history = history.append(message)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        digests = {history.prefix(length).digest for length in range(2_000)}
+        assert len(digests) == 2_000
+        del digests
+        assert tracemalloc.get_traced_memory()[0] < 100_000
+    finally:
+        tracemalloc.stop()

@@ -17,7 +17,7 @@ from handrail.filters.surveys import Items, Survey
 from handrail.filters.transfers import Plain
 
 _CHUNK = 64
-
+_DIGESTS = 64
 
 _NOTHING_HASHED: tuple[int, Any] = (0, None)
 
@@ -196,6 +196,8 @@ class History(Sequence[Message]):
         known = digests.get(length)
         if known is None:
             known = digests[length] = self._running(buffer, length)
+            if len(digests) > _DIGESTS:
+                del digests[next(iter(digests))]
         return known
 
     def total(self, name: str, count: Callable[[Message], int]) -> int:
