@@ -83,13 +83,12 @@ class Text(_Part, frozen=True, tag="text"):
     extra: str | None = None
 
     def __post_init__(self) -> None:
-        if (
-            self.sensitivity is not None
-            or self.extra is not None
-            or not isinstance(self.text, str)
-            or not self.text.isascii()
-        ):
-            _mend(self)
+        try:
+            if self.sensitivity is None and self.extra is None and _ascii(self.text):
+                return
+        except TypeError:
+            pass
+        _mend(self)
 
 
 class Reasoning(_Part, frozen=True, tag="reasoning"):
@@ -229,13 +228,13 @@ class Message(Value, frozen=True, dict=True, omit_defaults=True, repr_omit_defau
                 self.sensitivity is None
                 and self.role in _ROLES
                 and _ascii(self.id)
-                and ((agent := self.agent) is None or _ascii(agent))
-                and ((at := self.created_at) is None or type(at) is int)
-                and ((call_id := self.call_id) is None or _ascii(call_id))
-                and ((name := self.name) is None or _ascii(name))
-                and ((error := self.is_error) is False or error is True)
-                and ((pinned := self.pinned) is False or pinned is True)
-                and ((synthetic := self.synthetic) is False or synthetic is True)
+                and (self.agent is None or _ascii(self.agent))
+                and (self.created_at is None or type(self.created_at) is int)
+                and (self.call_id is None or _ascii(self.call_id))
+                and (self.name is None or _ascii(self.name))
+                and (self.is_error is False or self.is_error is True)
+                and (self.pinned is False or self.pinned is True)
+                and (self.synthetic is False or self.synthetic is True)
             ):
                 return
         except TypeError:
