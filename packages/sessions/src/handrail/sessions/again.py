@@ -34,6 +34,8 @@ class Again:
 
     def __init__(self, file: BinaryIO, decode: Callable[[bytes], AnyRecord]) -> None:
         self._boundaries = Boundaries(file, decode, digests=True)
+        self.say = self._boundaries.say
+        """Take in a record of a message: it is no boundary."""
         self._fitting = Fitting(self._boundaries.views)
         self._seals: dict[bytes, Seal] = {}
         self.run_again = self.edited = 0

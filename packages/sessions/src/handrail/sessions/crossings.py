@@ -86,26 +86,38 @@ class Boundaries:
     def take(self, line: int, offset: int, record: AnyRecord) -> Boundary | None:
         """Take in one record, and give the boundary where it is one. Raises `ValueError` where it does not fit."""
         kind = type(record)
-        if kind in _QUIET:
-            return None
         if kind is Unknown:
             record = record.record or record  # type: ignore[union-attr]  # only Unknown has one
             kind = type(record)
-        if kind is MessageRecord or kind is ToolResultRecord:
-            self._store.see(offset, record.message)  # type: ignore[union-attr]  # both have a message
-            self.views.take_message(record)  # type: ignore[arg-type]  # its type was looked at
+        if kind is MessageRecord:
+            self.say(offset, record)  # type: ignore[arg-type]  # its type was looked at
+            return None
+        if kind is ToolResultRecord:
             self._unsettled += 1
-            if self._unsettled == _SETTLE:
+            if self._unsettled > _SETTLE:
                 self._settle()
-            return self._answer(line, record) if self._awaited and kind is ToolResultRecord else None  # type: ignore[arg-type]  # the same
+            self._store.see(offset, record.message)  # type: ignore[union-attr]  # it has a message
+            self.views.answer(record)  # type: ignore[arg-type]  # the same
+            return self._answer(line, record) if self._awaited else None  # type: ignore[arg-type]  # the same
+        if kind in _QUIET:
+            return None
         if isinstance(record, HandoffRecord) or (isinstance(record, SubagentRecord) and record.event == "start"):
             return self._boundary(line, record)
         self.views.take(record)
         return self._ended(line, record) if isinstance(record, SubagentRecord) else None
 
+    def say(self, offset: int, record: MessageRecord) -> None:
+        """Take in a record of a message, which is what most are."""
+        self._unsettled += 1
+        if self._unsettled > _SETTLE:
+            self._settle()
+        self._store.see(offset, record.message)
+        self.views.say(record)
+
     def _settle(self) -> None:
         # What a view learns of a message it learns now and then, while the message is still at hand.
-        self._unsettled = 0
+        self._unsettled = 1
+        self._store.rest()
         for history in self.views.histories():
             history.survey()
             if self._digests:

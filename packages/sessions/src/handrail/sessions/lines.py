@@ -30,9 +30,7 @@ def chained(prev: str, batch: int, body: bytes) -> bytes:
 def follows(line: bytes, prev: str, decoded: str | None = None) -> bool:
     """Whether the line names `prev` as the link to the line before it, and no other: of two, one reader would take the
     first and another the last. `decoded` is the one that its decoder took."""
-    if decoded == prev and line[9:73] == prev.encode() and line.startswith(_HEAD):
-        return True
-    return prev_of(line) == prev
+    return (decoded == prev and line.startswith(_HEAD + prev.encode())) or prev_of(line) == prev
 
 
 def prev_of(line: bytes) -> str:
@@ -53,16 +51,18 @@ def each_line(file: BinaryIO, end: int, progress: Progress | None = None) -> Ite
     """Every line up to byte `end`: its number (from 1), the offset of its first byte, and its bytes without the
     newline. Holds one line at a time."""
     offset = 0
-    told = BLOCK
+    stop = end if progress is None else min(BLOCK, end)
     file.seek(0)
     for number, line in enumerate(file if end else (), 1):
         # After a last record without its newline stands what a power cut left, zero bytes perhaps.
         yield number, offset, line[:-1] if line.endswith(b"\n") else line[: end - offset]
         offset += len(line)
+        if offset < stop:
+            continue
         if offset >= end:
             break  # what is torn after it may be of any length
-        if offset >= told and progress is not None:
+        if progress is not None:
             progress(offset)
-            told = offset + BLOCK
+        stop = min(offset + BLOCK, end)
     if progress is not None:
         progress(min(offset, end))

@@ -8,7 +8,7 @@ hashes, another 8 bytes.
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from typing import BinaryIO, overload
 
 from handrail.filters.messages import Message
@@ -16,6 +16,7 @@ from handrail.sessions.codec import decode
 from handrail.sessions.records import AnyRecord, MessageRecord, ToolResultRecord, Unknown
 
 _RECENT = 1024
+_TOGETHER = 32
 _RUN = 1 << 15
 _PLACE_BITS = 28
 _PLACES = (1 << _PLACE_BITS) - 1
@@ -33,21 +34,24 @@ class Store:
         self._old: dict[int, Message] = {}
 
     def see(self, offset: int, message: Message) -> None:
-        """A message that stands in the line at this offset."""
+        """A message that stands in the line at this offset; whoever shows many calls `rest` now and then."""
         message.__dict__["offset"] = offset
+        self._young[offset] = message
+
+    def rest(self) -> None:
+        """Let go of what was seen long ago."""
         if len(self._young) >= _RECENT:
             self._old, self._young = self._young, {}
-        self._young[offset] = message
 
     def recent(self) -> Callable[[int], Message | None]:
         """What finds the messages seen last by their offsets."""
         return self._young.get
 
-    def key(self, message: Message) -> int:
-        """What to remember a message by."""
-        offset: int | None = message.__dict__.get("offset")
-        if offset is not None:
-            return offset
+    def keys(self, messages: Iterable[Message]) -> list[int]:
+        """What to remember each of these messages by."""
+        return [message.__dict__.get("offset") or self._keep(message) for message in messages]
+
+    def _keep(self, message: Message) -> int:
         self._kept.append(message)
         return -len(self._kept)
 
@@ -58,6 +62,7 @@ class Store:
         message = self._young.get(key) or self._old.get(key)
         if message is None:
             message = self._read(key)
+            self.rest()
             self.see(key, message)
         return message
 
@@ -92,11 +97,10 @@ class Offsets:
             self._ids = self._ids if not messages._keys else None
             self._add(messages._keys)
             return
-        key = self._store.key
         while some := tuple(islice(messages := iter(messages), _RECENT)):
             if self._ids is not None:
                 self._ids.add(some, len(self._keys))
-            self._add([key(message) for message in some])
+            self._add(self._store.keys(some))
 
     def _add(self, keys: "array[int] | list[int]") -> None:
         try:
@@ -118,9 +122,13 @@ class Offsets:
         return len(self._keys)
 
     def __iter__(self) -> Iterator[Message]:
+        return chain.from_iterable(map(self._some, range(0, len(self._keys), _TOGETHER)))
+
+    def _some(self, start: int) -> list[Message]:
         # Most are read while they are recent; those that are not any more, are looked for.
-        recent, message = self._store.recent(), self._store.message
-        return (recent(key) or message(key) for key in self._keys)
+        keys, message = self._keys[start : start + _TOGETHER], self._store.message
+        found = list(map(self._store.recent(), keys))
+        return found if all(found) else [each or message(key) for key, each in zip(keys, found, strict=True)]  # type: ignore[return-value]  # all of them are there
 
     @overload
     def __getitem__(self, index: int) -> Message: ...

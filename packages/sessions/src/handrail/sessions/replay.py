@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import BinaryIO, Literal
 
 from handrail.sessions.again import Again
@@ -12,11 +13,13 @@ from handrail.sessions.opening import open_to_read
 from handrail.sessions.passphrases import Secret, hidden
 from handrail.sessions.places import Given, located
 from handrail.sessions.reader import CHANGED, SECOND_HEADER, Reading
-from handrail.sessions.records import AnyRecord, Footer, Unknown
+from handrail.sessions.records import AnyRecord, Footer, MessageRecord, Unknown
 from handrail.sessions.tails import Batches, batch_of, footer_begins, was_footer
-from handrail.sessions.tally import KINDS, kind_of, lines_by_kind
+from handrail.sessions.tally import KIND_OF, KINDS, lines_by_kind
 from handrail.sessions.vaults import locked_in_order
 from handrail.sessions.verdicts import State, Verdict
+
+_ONCE = frozenset({"header", "footer"})
 
 
 def verify(
@@ -65,24 +68,29 @@ class _Check:
         boundaries, counts = self.boundaries, self.counts
         lines = each_line(file, self.reading.end, progress)
         decode = locked_in_order() if self.locked else self.reading.in_order()
-        head, kind, number, line = ZEROS, "", 0, b""
+        head, kind, number, line, footer = ZEROS, "", 0, b"", False
         for number, offset, line in lines:
             try:
-                footer = kind == "footer"
                 record = decode(line)
-                kind = kind_of(record)
+                kind = KIND_OF[type(record)] or record.kind  # type: ignore[union-attr]  # only Unknown has one
                 if not follows(line, head, getattr(record, "prev", None)):
                     return self._unlinked(number, line, next(lines, None))
                 if problem := self.batches.problem(_batch(record)):
                     return self._tampered(number, problem)
                 if footer:
                     return self._tampered(number, "there is a record after the footer")
-                if kind == "footer":
-                    self._footer(number, record, head)
-                    continue
-                if kind == "header" and number > 1:
-                    raise ValueError(SECOND_HEADER)
-                if boundaries is not None:
+                if kind in _ONCE:
+                    footer = kind == "footer"
+                    if footer:
+                        self._footer(number, record, head)
+                        continue
+                    if number > 1:
+                        raise ValueError(SECOND_HEADER)
+                if boundaries is None:
+                    pass
+                elif type(record) is MessageRecord:
+                    boundaries.say(offset, record)
+                else:
                     boundaries.take(number, offset, record)
             except Forged as error:
                 return self._tampered(number, str(error))
@@ -90,7 +98,7 @@ class _Check:
                 self.broken = "damaged", number, str(error)
                 return None
             counts[kind] = counts.get(kind, 0) + 1
-            head = link(line)
+            head = sha256(line).hexdigest()
         return self._look_at_end(number, line, kind)
 
     def _look_at_end(self, number: int, line: bytes, kind: str) -> None:

@@ -25,12 +25,13 @@ from handrail.sessions.usages import Usage
 
 def kind_of(record: Writable) -> str:
     """The record's kind, as its line names it."""
-    return _KINDS[type(record)] or record.kind  # type: ignore[union-attr]  # only Unknown has no kind of its own
+    return KIND_OF[type(record)] or record.kind  # type: ignore[union-attr]  # only Unknown has no kind of its own
 
 
-_KINDS: dict[type, str] = {Unknown: ""} | {cls: str(cls.__struct_config__.tag) for cls in get_args(Known)}
-_KINDS[EncryptedRecord] = "encrypted"
-KINDS = frozenset(_KINDS.values()) - {""}
+KIND_OF: dict[type, str] = {Unknown: ""} | {cls: str(cls.__struct_config__.tag) for cls in get_args(Known)}
+KIND_OF[EncryptedRecord] = "encrypted"
+"""The kind of each type of record; that of an `Unknown`, empty here, stands on the record."""
+KINDS = frozenset(KIND_OF.values()) - {""}
 """The kinds of records that are known here."""
 
 

@@ -68,8 +68,10 @@ class Views:
 
     def take(self, record: Writable) -> None:
         """Take in one record. Raises `ValueError` where it names what the view does not hold."""
-        if isinstance(record, MessageRecord | ToolResultRecord):
-            self.take_message(record)
+        if isinstance(record, MessageRecord):
+            self.say(record)
+        elif isinstance(record, ToolResultRecord):
+            self.answer(record)
         elif isinstance(record, HandoffRecord) or (isinstance(record, SubagentRecord) and record.event == "start"):
             self.enter(record, self.seed(record, self.edge(record)))
         elif isinstance(record, SubagentRecord):
@@ -79,16 +81,17 @@ class Views:
         elif isinstance(record, Unknown) and record.record is not None:
             self.take(record.record)
 
-    def take_message(self, record: MessageRecord | ToolResultRecord) -> None:
+    def say(self, record: MessageRecord) -> None:
         """The same for a record of a message."""
-        track = self._tracks.get(record.path)
-        if type(record) is ToolResultRecord:
-            (track or self._track(record.path)).answer(record.message)
-        elif not record.aside:  # type: ignore[union-attr]  # it is the other one
-            track = track or self._track(record.path)
+        if not record.aside:
+            track = self._tracks.get(record.path) or self._track(record.path)
             track.say(record.message)
-            if record.rejects is not None:  # type: ignore[union-attr]  # the same
-                track.rejected |= {record.rejects or record.message.id, record.message.id}  # type: ignore[union-attr]  # the same
+            if record.rejects is not None:
+                track.rejected |= {record.rejects or record.message.id, record.message.id}
+
+    def answer(self, record: ToolResultRecord) -> None:
+        """The same for a record of a result."""
+        (self._tracks.get(record.path) or self._track(record.path)).answer(record.message)
 
     def seed(self, record: HandoffRecord | SubagentRecord, edge: Edge) -> Messages:
         """The seed that the record names. Raises `ValueError` where it names what the source's view does not hold."""
