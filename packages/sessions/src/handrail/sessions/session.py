@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import islice
+from itertools import compress, islice, repeat
+from operator import is_
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -362,11 +363,24 @@ class _Loaded:
 
     def catch_up(self) -> None:
         """Take in what was appended."""
-        if self.later:
-            later, self.later = self.later, []
-            for record in later:
-                if type(record) in _NOTED:
-                    self.note(record)
+        if not self.later:
+            return
+        later, self.later = self.later, []
+        kinds = list(map(type, later))
+        noted = _NOTED
+        if BudgetRecord not in kinds:
+            # Calls are most of what is noted, and up to the end of a run their order does not matter.
+            noted = _NOTED - {ModelCallRecord, ToolCallRecord}
+            asked = list(compress(later, map(is_, kinds, repeat(ModelCallRecord))))
+            started = list(compress(later, map(is_, kinds, repeat(ToolCallRecord))))
+            self._take_calls(asked, started)  # type: ignore[arg-type]  # their types were looked at
+        for record in compress(later, map(noted.__contains__, kinds)):
+            self.note(record)
+
+    def _take_calls(self, asked: list[ModelCallRecord], started: list[ToolCallRecord]) -> None:
+        self.usage = Usage.total([self.usage, *[record.usage for record in asked]])
+        self._open[0] += [record.purpose for record in asked].count("answer")
+        self._open[1] += [record.attempt for record in started].count(1)
 
     def note(self, record: Writable) -> None:
         """Take in what concerns the session as a whole."""
