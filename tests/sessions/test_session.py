@@ -8,6 +8,7 @@ import pytest
 from handrail.filters import assistant, full, user
 from handrail.sessions import (
     AgentRecord,
+    BudgetRecord,
     DamagedSession,
     HandoffRecord,
     Journal,
@@ -108,6 +109,19 @@ def test_what_a_long_run_appends_is_told_as_its_file_tells_it(tmp_path: Path) ->
             1_000,
             Usage(2_000, 1_000, requests=1_000),
         )
+        assert Session(session.path).spent == session.spent
+
+
+def test_what_a_run_used_is_not_counted_again_where_its_calls_come_in_with_its_end(tmp_path: Path) -> None:
+    usage = Usage(2, 1, requests=1)
+    with Session(tmp_path / "s.jsonl", fsync="never") as session:
+        assert session.spent == Spent()
+        for run in range(3):
+            session.append(ModelCallRecord(path="desk", step=1, usage=usage))
+            session.append(ToolCallRecord(path="desk", call_id=f"c{run}", name="add"))
+            session.append(BudgetRecord(path="desk", run=f"r{run}", spent=Spent(steps=1, tool_calls=1, usage=usage)))
+        session.append(ModelCallRecord(path="desk", step=1, usage=usage))
+        assert (session.spent.steps, session.spent.tool_calls, session.spent.usage.requests) == (4, 3, 4)
         assert Session(session.path).spent == session.spent
 
 

@@ -67,8 +67,8 @@ async def ask(turn: "Turn") -> Message:
     if turn.delivered:
         settle(turn, message.id, "another answer was accepted")
     turn.say(message)
-    # Tool layers may act on the world before the tool does, so what led to them is written first.
-    if run.log.on and (bound.around_tool or not message.tool_calls):
+    # A call's start mark takes along what led to it; tool layers may act on the world before it, so theirs is written.
+    if run.log.on and (bound.around_tool or not message.content or type(message.content[-1]) is not ToolCall):
         run.log.write()
     if turn.emit is not None:
         turn.tell(MessageDone, message)

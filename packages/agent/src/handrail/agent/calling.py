@@ -273,7 +273,8 @@ async def _answer(
     message = results[call.id] = result_of(turn, call, ids[call.id], response, bound.tools.get(call.name))
     if run.log.on:
         edited = turn.answered is not None and turn.answered.pop(call.id, "") not in message.text
-        gave = gave_of(turn, call, response)
+        as_told = not (turn.gave or turn.wanted or response.writes or response.is_error)
+        gave = None if as_told else gave_of(turn, call, response)
         run.log.write(ToolResultRecord(path=turn.path, message=message, edited=edited, gave=gave))
     if turn.emit is not None:
         turn.tell(ToolEnd, call, message)
