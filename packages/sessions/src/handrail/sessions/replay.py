@@ -45,7 +45,7 @@ def verify(
         state: State = "tampered" if isinstance(error, TamperedRecord) else "damaged"
         return Verdict(path=error.path, state=state, sealed=False, counts={}, line=error.line, problem=error.problem)
     locked = reading.encrypted and reading.vault is None
-    with open_to_read(reading.place) as file, open_to_read(reading.place, 1 << 13) as again:
+    with open_to_read(reading.place, 1 << 16) as file, open_to_read(reading.place, 1 << 13) as again:
         check = _Check(reading, None if integrity_only or locked else Again(again, reading.decode))
         check.run(file, progress)
     return check.verdict("not decrypted" if locked and not integrity_only else "intact")
