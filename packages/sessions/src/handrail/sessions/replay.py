@@ -65,17 +65,20 @@ class _Check:
 
     def run(self, file: BinaryIO, progress: Progress | None) -> None:
         """Reads every line, up to the first that is broken."""
-        boundaries, counts = self.boundaries, self.counts
+        boundaries, counts, out_of_place = self.boundaries, self.counts, self.batches.problem
         lines = each_line(file, self.reading.end, progress)
         decode = locked_in_order() if self.locked else self.reading.in_order()
         head, kind, number, line, footer = ZEROS, "", 0, b"", False
         for number, offset, line in lines:
             try:
                 record = decode(line)
-                kind = KIND_OF[type(record)] or record.kind  # type: ignore[union-attr]  # only Unknown has one
-                if not follows(line, head, getattr(record, "prev", None)):
+                if isinstance(record, Unknown):
+                    kind, prev, batch = record.kind, None, _batch(record)
+                else:
+                    kind, prev, batch = KIND_OF[type(record)], record.prev, record.batch
+                if not follows(line, head, prev):
                     return self._unlinked(number, line, next(lines, None))
-                if problem := self.batches.problem(_batch(record)):
+                if problem := out_of_place(batch):
                     return self._tampered(number, problem)
                 if footer:
                     return self._tampered(number, "there is a record after the footer")
@@ -178,7 +181,5 @@ class _Check:
         )
 
 
-def _batch(record: AnyRecord) -> int:
-    if not isinstance(record, Unknown):
-        return record.batch
+def _batch(record: Unknown) -> int:
     return record.record.batch if record.record is not None else batch_of(record.line)
