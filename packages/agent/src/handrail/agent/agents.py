@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from handrail.agent.bounds import offered_tools
@@ -231,8 +231,8 @@ class Agent:
         """
         graph = self.graph()
 
-        def begin(emit: Any, throttle: Any) -> Awaitable[RunResult]:
-            return execute(
+        async def begin(emit: Any, throttle: Any) -> RunResult:
+            return await execute(
                 graph,
                 input,
                 session,

@@ -36,6 +36,7 @@ class Bound:
     __slots__ = (
         "_without",
         "agent",
+        "alone",
         "around_chat",
         "around_tool",
         "channels",
@@ -50,6 +51,7 @@ class Bound:
         "layers",
         "model",
         "name",
+        "names",
         "output",
         "raised",
         "requires",
@@ -74,6 +76,7 @@ class Bound:
     ) -> None:
         self.agent = agent
         self.name = agent.name
+        self.names = (agent.name,)
         self.model = agent.model
         self.settings = agent.settings
         self.layers = tuple(layers)
@@ -89,6 +92,8 @@ class Bound:
         self.turn = compose_hook(layers, "around_turn", _play, heard=_passing_through)
         self.whole = agent_chain(layers, _enter_turn)
         self.step = step_chain(layers, _ask)
+        # Nothing stands around a turn, and nothing judges its answer: what the loop gives is its result.
+        self.alone = self.turn is _play and self.whole is _enter_turn and self.step is None and self.output is None
         self.chat = compose_hook(layers, "around_chat", ask_model)
         self.around_chat = self.chat is not ask_model
         self.around_tool = any(defines(layer, "around_tool") for layer in layers)
@@ -184,7 +189,7 @@ def _passing_through(call: "Call[TurnRequest, TurnResult]") -> "Call[TurnRequest
 
 
 def _play(request: TurnRequest) -> Coroutine[Any, Any, TurnResult]:
-    played: Coroutine[Any, Any, TurnResult] = request.run.turn.play(request)
+    played: Coroutine[Any, Any, TurnResult] = request.run.turn.play_on(request)
     return played
 
 

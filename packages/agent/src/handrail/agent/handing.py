@@ -157,9 +157,9 @@ async def _take_over(turn: "Turn", asked: Asked, view: History) -> tuple[Sequenc
             await told
     path = scope.path(asked.target)
     if edge.deps is not None:
-        scope.deps[path] = edge.deps(turn.context.deps)
+        scope.given[path] = edge.deps(turn.context.deps)
     else:
-        scope.deps.setdefault(path, turn.context.deps)
+        scope.given.setdefault(path, turn.context.deps)
     known = scope.views.get(path)
     entered = known.new(crossing.seed) if known is not None else History(crossing.seed)
     if scope.depth == 0 and edge.returns is None and not scope.waiting:

@@ -1,7 +1,7 @@
 """The loop: ask the model, say what it said, answer its calls, hand over, or stop when it only talks."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from handrail.agent.asking import ask
@@ -38,16 +38,31 @@ async def converse(
     budget: Budget | None = None,
     said: list[Message] | None = None,
 ) -> "tuple[TurnResult, Turn]":
-    """Turns, one agent after the other, until one answers; the last turn comes back with its result.
+    """Turns, one agent after the other, until one answers; the last turn comes back with its result. However a turn
+    ends, what was said stays in the view.
 
     `seeded` says that `entered` came over a boundary, and stands already in the scope's view of the agent, which was
     `base` before; `said` is given what the turns say.
     """
     while True:
         if scope.depth == 0:
-            run.way += (bound.name,)
+            run.way += bound.names
         turn = Turn(run, scope, bound, entered, seeded, base, budget or run.budget)
-        result = await turn.take()
+        status, problem = "cancelled", None
+        try:
+            if bound.requires:
+                check_deps(bound, turn.context.deps)
+            whole = bound.whole(turn)
+            result = await (turn.budget.in_time(whole) if turn.budget.timed else whole)
+            turn.keep()
+            status = result.status
+        except BaseException as error:
+            turn.cut_off(error)
+            if isinstance(error, Exception):
+                status, problem = "failed", type(error).__name__
+            raise
+        finally:
+            turn.end(status, problem)
         if said is not None:
             said.extend(turn.said())
         if turn.passed is None:
@@ -61,32 +76,21 @@ class Turn(TurnState):
 
     __slots__ = ()
 
-    async def take(self) -> TurnResult:
-        """The turn, through its chain. However it ends, what was said stays in the view."""
-        status, problem = "cancelled", None
-        try:
-            if self.bound.requires:
-                check_deps(self.bound, self.context.deps)
-            whole = self.bound.whole(self)
-            result = await (self.budget.in_time(whole) if self.budget.timed else whole)
-            self.refuse_swallowed_cancel()
-            if self.requested is not None:
-                late = f"{self.requested.target} was handed the conversation by code after the last step of the turn"
-                raise HandoffRefused(f"{late}, where nothing takes it up")
-            if self.context.states:
-                keep_lasting(self)
-                keep_private(self)
-            status = result.status
-            return result
-        except BaseException as error:
-            cut_off(self, self._open_calls(), error)
-            with contextlib.suppress(StateError, SessionError, OSError):
-                keep_lasting(self)
-            if isinstance(error, Exception):
-                status, problem = "failed", type(error).__name__
-            raise
-        finally:
-            self._end(status, problem)
+    def keep(self) -> None:
+        """The turn has come through its chain: nothing is left over, and what its layers remember is kept."""
+        self.refuse_swallowed_cancel()
+        if self.requested is not None:
+            late = f"{self.requested.target} was handed the conversation by code after the last step of the turn"
+            raise HandoffRefused(f"{late}, where nothing takes it up")
+        if self.context.states:
+            keep_lasting(self)
+            keep_private(self)
+
+    def cut_off(self, error: BaseException) -> None:
+        """An error ended the turn: calls that are open are answered, and what its layers remember is kept."""
+        cut_off(self, self._open_calls(), error)
+        with contextlib.suppress(StateError, SessionError, OSError):
+            keep_lasting(self)
 
     async def enter_at(self, jump: Target) -> TurnResult:
         """The turn chain, entered where a hook of the whole turn jumped to."""
@@ -95,8 +99,14 @@ class Turn(TurnState):
         self.jump = jump
         return await self.enter_turn()
 
-    async def enter_turn(self) -> TurnResult:
+    def enter_turn(self) -> Coroutine[Any, Any, TurnResult]:
         """The turn, through the layers around it."""
+        if self.bound.alone:
+            self.played = True
+            return self.play()
+        return self._enter_through_layers()
+
+    async def _enter_through_layers(self) -> TurnResult:
         # Entered once more after its answer was accepted, the turn goes on with its view.
         if self.played:
             request = TurnRequest(run=self.context, messages=self.history, load_history=False, keep_attempts=True)
@@ -181,9 +191,13 @@ class Turn(TurnState):
             self.tell(MessageDone, message)
         return self._reworded(result, message)
 
-    async def play(self, request: TurnRequest) -> TurnResult:
-        """Steps until the agent answers, hands over, or a hook ends its turn."""
+    def play_on(self, request: TurnRequest) -> Coroutine[Any, Any, TurnResult]:
+        """Steps, as the layers around the turn have it entered."""
         enter(self, request)
+        return self.play()
+
+    async def play(self) -> TurnResult:
+        """Steps until the agent answers, hands over, or a hook ends its turn."""
         run, context, emit, stepped = self.run, self.context, self.emit, self.bound.step
         jump, self.jump = self.jump, None
         while True:

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -158,7 +158,7 @@ class Run:
         return total(self.budget.by_model)
 
 
-async def execute(
+def execute(
     graph: "Graph",
     input: Input,
     session: Session | str | os.PathLike[str] | None,
@@ -176,8 +176,9 @@ async def execute(
     state: Mapping[str, Any] | None = None,
     emit: Emit | None = None,
     throttle: Throttle | None = None,
-) -> RunResult:
-    """One run, whatever door it came through. A session given by its path is closed at the end."""
+) -> Coroutine[Any, Any, RunResult]:
+    """One run, whatever door it came through, made ready here and awaited by who called. A session given by its path is
+    closed at the end."""
     if limits is not None and not isinstance(limits, Limits):
         raise BuildError(f"the limits of a run are Limits(…), not {limits!r}")
     if state is not None and not isinstance(state, Mapping):
@@ -211,13 +212,24 @@ async def execute(
             run.recovered = str(kept.torn)
             if emit is not None:
                 emit(Recovered(run.id, top_path(first.name), run.recovered))
-        if kept is None:
-            return await conduct(run, Scope(source, run.id, {}, emit, deps), first, input, state)
-        with kept.in_use():
-            scope = Scope(source, run.id, kept.views, emit, deps)
-            scope.channels, scope.privates = kept_channels(graph.channels, kept.state), kept.private_states
-            return await conduct(run, scope, first, input, state)
+        scope = Scope(source, run.id, {} if kept is None else kept.views, emit, deps)
+    except BaseException:
+        if own is not None:
+            own.close()
+        raise
+    conducted = conduct(run, scope, first, input, state)
+    return conducted if kept is None else _in_session(kept, own, run, scope, conducted)
+
+
+async def _in_session(
+    session: Session, own: Session | None, run: Run, scope: Scope, conducted: Coroutine[Any, Any, RunResult]
+) -> RunResult:
+    try:
+        with session.in_use():
+            scope.channels, scope.privates = kept_channels(run.graph.channels, session.state), session.private_states
+            return await conducted
     finally:
+        conducted.close()
         if own is not None:
             own.close()
 
@@ -253,7 +265,7 @@ async def conduct(
     """The run from its input to its result, when all that it shares has been put together."""
     emit = run.emit
     path = top_path(first.name)
-    scope.deps[path] = scope.deps[""]
+    scope.first = path
     if emit is not None:
         emit(RunStart(run.id, path, first.name))
     try:

@@ -30,9 +30,11 @@ class Scope:
         "after",
         "before",
         "channels",
+        "_given",
         "deps",
         "depth",
         "emit",
+        "first",
         "ids",
         "outer",
         "privates",
@@ -56,7 +58,9 @@ class Scope:
         self.depth = 0
         self.usage = NO_USAGE
         self.read_only = False
-        self.deps: dict[str, Any] = {"": deps}
+        self.deps = deps
+        self.first = ""
+        self._given: dict[str, Any] | None = None
         # Tuples where a list would mostly stay empty: a thousand runs at once are that much lighter.
         self.waiting: tuple[str, ...] = ()
         self.waiting_names: tuple[str, ...] = ()
@@ -79,7 +83,15 @@ class Scope:
 
     def deps_of(self, path: str) -> Any:
         """The deps of the agent at this path: its own, or those the scope began with."""
-        return self.deps[path] if path in self.deps else self.deps[""]
+        return self.deps if self._given is None else self._given.get(path, self.deps)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Deps by agent path, where somebody gave an agent its own; the scope's `first` agent has those of the scope.
+        Made when a boundary is crossed: most runs cross none."""
+        if self._given is None:
+            self._given = {self.first: self.deps} if self.first else {}
+        return self._given
 
     def spend(self, usage: Usage) -> None:
         """Adds what a model call cost to this scope and those around it."""

@@ -226,7 +226,8 @@ class TurnState:
         """The message with calls that can be answered: each with an id of its own, and known as transfer or not."""
         return fitted(self, message)
 
-    def _end(self, status: str, problem: str | None) -> None:
+    def end(self, status: str, problem: str | None) -> None:
+        """However the turn ended: its view is where the next one finds it, and who listens is told."""
         run = self.run
         try:
             if self.rejected:
