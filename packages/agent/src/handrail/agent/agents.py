@@ -129,7 +129,7 @@ class Agent:
         check_approved(name, offered_tools(self, self.middleware), self.middleware)
         together([declared(channels, name), *[declared(each.channels, layer_name(each)) for each in self.middleware]])
         for each in offered_tools(self, self.middleware):
-            each.prepare()
+            each.prepared  # noqa: B018  # built now, and kept
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"an agent is immutable; make another one to change {name}")

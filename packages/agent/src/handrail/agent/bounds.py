@@ -88,7 +88,7 @@ class Bound:
         self.targets = targets
         self.output = planned(agent, tools)
         answers = self.output.specs if self.output is not None else ()
-        self.specs = (*[tool.prepare().spec for tool in tools], *answers, *specs)
+        self.specs = (*[tool.prepared.spec for tool in tools], *answers, *specs)
         self.turn = compose_hook(layers, "around_turn", _play, heard=_passing_through)
         self.whole = agent_chain(layers, _enter_turn)
         self.step = step_chain(layers, _ask)

@@ -72,7 +72,7 @@ class Arguments(Mapping[str, Any]):
         """Checks them for a tool, keeping what was found for `take`. Raises `CannotRun` for what is no JSON object."""
         self._tool = tool
         try:
-            self._found = tool.prepare().check(self.text)
+            self._found = tool.prepared.check(self.text)
         except (InvalidArguments, ValueError, RecursionError) as error:
             self._found = found = why_not(self.text, error)
             if found.broken:
@@ -135,7 +135,7 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
     turn: Turn = request.run.turn
     tool, call, given = request.tool, request.call, request.arguments
     arguments = given if type(given) is Arguments else Arguments(json.dumps(dict(given), ensure_ascii=False))
-    prepared = tool.prepare()
+    prepared = tool.prepared
     try:
         # As `take`, without a call of its own: this is on the way of every call.
         checked = arguments._found
@@ -269,7 +269,7 @@ async def _repeated(
             return await _in_time(tool, first, context)
         if (refused := _once_more(turn, tool)) is not None:
             raise refused
-        again = arguments.take(tool, tool.prepare())
+        again = arguments.take(tool, tool.prepared)
         turn.forget_wanted(call.id)
         tried = before + number
         if turn.run.log.on:

@@ -19,6 +19,7 @@ from handrail.agent.errors import BuildError
 from handrail.agent.models import ToolSpec
 from handrail.agent.names import check_tool_name
 from handrail.agent.threads import in_thread
+from handrail.filters.fields import Once
 from handrail.filters.sensitivity import TIERS
 
 if TYPE_CHECKING:
@@ -101,16 +102,18 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
         """
         return Tool(name=name, description=description, parameters=dict(parameters), fn=fn, **options)
 
-    def prepare(self) -> "Prepared":
+    @Once
+    def prepared(self) -> "Prepared":
         """The tool with its schema and its check built; done when an agent is built, so that no first call stalls."""
-        prepared: Prepared | None = self.__dict__.get("prepared")
-        if prepared is None:
-            prepared = self.__dict__["prepared"] = _prepare(self)
-        return prepared
+        return self.prepare()
+
+    def prepare(self) -> "Prepared":
+        """Builds what `prepared` keeps."""
+        return _prepare(self)
 
     async def call(self, arguments: dict[str, Any], context: RunContext[Any]) -> Any:
         """Runs the function: a sync one in a thread, with the caller's context variables."""
-        prepared = self.prepare()
+        prepared = self.prepared
         if prepared.context_name:
             arguments[prepared.context_name] = context
         if prepared.is_async:

@@ -61,7 +61,7 @@ class Approval(Middleware):
         if tool.needs_approval is False and self._chooses is None and tool.name not in self.gates:
             return await call_next(request)
         try:
-            shown = request.replace(arguments=tool.prepare().check(_text(request)))
+            shown = request.replace(arguments=tool.prepared.check(_text(request)))
         except (InvalidArguments, ValueError, RecursionError) as error:
             problem = str(error) if isinstance(error, InvalidArguments) else "they are not a JSON object"
             return _error("invalid_arguments", f"Invalid arguments: {problem}")
