@@ -83,15 +83,13 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
         request = request.replace(model=model)
     if turn.budget.metered:
         turn.budget.check_call(model.name)
-    if context.tries or request.purpose != "answer":
+    is_answer = request.purpose == "answer"
+    if context.tries or not is_answer:
         # The step counts its first call; another one counts by itself.
         turn.budget.take_step()
-    context.tries += 1
+    context.tries = context.attempt = context.tries + 1
     context.arrived = None
-    context.attempt = context.tries
     message_id = turn.scope.ids.next()
-    if request.purpose == "answer":
-        turn.drawn += (message_id,)
     if request.messages is not turn.history:
         request = request.replace(messages=_asked_about(turn, request.messages))
     asked = request
@@ -99,13 +97,14 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
         from handrail.agent.strategies import suited
 
         request = suited(request)
-    if request.purpose == "answer":
+    if is_answer:
+        turn.drawn += (message_id,)
         turn.shown = request.tools
     if run.world is not None:
         model = run.world.model(asked)
         request = request.replace(model=model)
     try:
-        if turn.emit is not None and model.profile.streaming and request.purpose == "answer":
+        if turn.emit is not None and model.profile.streaming and is_answer:
             response = await heard(turn, request, message_id)
         else:
             response = await model.complete(request)

@@ -1,6 +1,7 @@
 """What a hook or a tool may know of the run it is part of."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from handrail.agent.events import Told, ToolProgress
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 DepsT = TypeVar("DepsT")
 _new = object.__new__
+NO_STATES: "Mapping[int, PrivateState]" = MappingProxyType({})
+"""Of an agent without layers: nobody has a state."""
 
 
 class RunContext(Generic[DepsT]):
@@ -61,7 +64,7 @@ class RunContext(Generic[DepsT]):
         self.granted: tuple[Tool, ...] | None = None
         self.call_id = self.key = ""
         self.turn = turn
-        self.states: dict[int, PrivateState] = {}
+        self.states: Mapping[int, PrivateState] = {} if turn.bound.layers else NO_STATES
 
     def progress(self, text: str) -> None:
         """Tells those who listen how far the tool is."""
@@ -128,7 +131,8 @@ class RunContext(Generic[DepsT]):
         """The private state of the middleware at this place in the agent's list."""
         state = self.states.get(layer)
         if state is None:
-            state = self.states[layer] = self.turn.first_state(layer)
+            state = self.turn.first_state(layer)
+            self.states[layer] = state  # type: ignore[index]  # with layers it is a dict, and else there is no state
         return state
 
     def for_call(self, call_id: str, states: "Mapping[int, PrivateState] | None" = None) -> "RunContext[DepsT]":

@@ -1,6 +1,6 @@
 """What of an answer is heard while it comes: its pieces, what token transforms make of them, and what is withdrawn."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from handrail.agent.errors import InvalidAnswer
@@ -8,6 +8,7 @@ from handrail.agent.events import Arguments, Discard, ReasoningText, Text
 from handrail.agent.kernel.requests import ChatRequest
 from handrail.agent.kernel.tokens import Pipeline, Token, TokenTransform
 from handrail.agent.models import ArgumentsDelta, ChatResponse, Delta, Model, ReasoningDelta, TextDelta
+from handrail.agent.scripted import Told, pieces
 from handrail.filters import Message, Refusal
 
 if TYPE_CHECKING:
@@ -19,11 +20,30 @@ Deliver: TypeAlias = "Callable[[Turn, str, Delta | object], None]"
 async def heard(turn: "Turn", request: ChatRequest, message_id: str) -> ChatResponse:
     """The model's answer, its pieces told to those who listen as they come. Raises what the model and the transforms
     raise, and `InvalidAnswer`."""
-    response: ChatResponse | None = None
-    crowded, throttle = turn.run.crowded, turn.run.throttle
     through = _Through(turn, request) if turn.bound.transforms else None
     tell: Deliver = deliver if through is None else through.deliver
     stream = request.model.stream(request)
+    if type(stream) is Told:
+        # Once there is anything there is all of it, and between its pieces nothing is waited for but who listens.
+        response = await stream.whole()
+        for piece in pieces(response.message):
+            tell(turn, message_id, piece)
+            if turn.run.crowded():
+                await turn.run.throttle()
+    else:
+        response = await _arriving(turn, request.model, stream, message_id, tell)
+    check_response(response, request.model)
+    request.run.arrived = response.usage
+    if through is not None and not _is_refused(response):
+        through.end(turn, message_id)
+    return response
+
+
+async def _arriving(
+    turn: "Turn", model: Model, stream: "AsyncGenerator[Delta | ChatResponse, None]", message_id: str, tell: Deliver
+) -> ChatResponse:
+    response: ChatResponse | None = None
+    crowded, throttle = turn.run.crowded, turn.run.throttle
     try:
         async for piece in stream:
             if type(piece) is ChatResponse:
@@ -37,11 +57,7 @@ async def heard(turn: "Turn", request: ChatRequest, message_id: str) -> ChatResp
         await stream.aclose()
         raise
     if response is None:
-        raise InvalidAnswer(f"the stream of {request.model.name} ended without its answer")
-    check_response(response, request.model)
-    request.run.arrived = response.usage
-    if through is not None and not _is_refused(response):
-        through.end(turn, message_id)
+        raise InvalidAnswer(f"the stream of {model.name} ended without its answer")
     return response
 
 

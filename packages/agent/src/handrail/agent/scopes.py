@@ -27,10 +27,10 @@ class Scope:
     """
 
     __slots__ = (
+        "_given",
         "after",
         "before",
         "channels",
-        "_given",
         "deps",
         "depth",
         "emit",

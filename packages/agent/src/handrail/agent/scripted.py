@@ -58,7 +58,7 @@ class FunctionModel:
 
     def stream(self, request: ChatRequest) -> AsyncGenerator[Delta | ChatResponse, None]:
         """The same answer, word by word."""
-        return _Told(self, request)
+        return Told(self, request)
 
     async def aclose(self) -> None:
         """Nothing is held open."""
@@ -67,7 +67,7 @@ class FunctionModel:
         return f"{type(self).__name__}({self._name!r})"
 
 
-class _Told(AsyncGenerator[Delta | ChatResponse, None]):
+class Told(AsyncGenerator[Delta | ChatResponse, None]):
     """An answer as it would come. The event loop keeps books of Python's own generators, which costs more than this."""
 
     __slots__ = ("_left", "_model", "_request")
@@ -76,6 +76,11 @@ class _Told(AsyncGenerator[Delta | ChatResponse, None]):
         self._model = model
         self._request = request
         self._left: Iterator[Delta | ChatResponse] | None = None
+
+    async def whole(self) -> ChatResponse:
+        """The answer, for who takes all of it at once; its pieces are those of `pieces`."""
+        self._left = iter(())
+        return await self._model.complete(self._request)
 
     async def __anext__(self) -> Delta | ChatResponse:
         if self._left is None:

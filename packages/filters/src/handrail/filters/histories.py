@@ -12,6 +12,8 @@ from hashlib import sha256
 from itertools import islice
 from typing import Any, SupportsIndex, overload
 
+import msgspec
+
 from handrail.filters.messages import Message
 from handrail.filters.surveys import Items, Survey
 from handrail.filters.transfers import Plain
@@ -22,36 +24,27 @@ _DIGESTS = 64
 _NOTHING_HASHED: tuple[int, Any] = (0, None)
 
 
-class _Buffer:
+class _Buffer(msgspec.Struct, eq=False):
     """The messages that views share, and what is known of them so far. What nobody asked for is not there yet."""
 
-    __slots__ = (
-        "digests",
-        "earlier",
-        "first",
-        "hashed",
-        "items",
-        "last",
-        "plain",
-        "positions",
-        "running",
-        "running_before",
-        "sums",
-        "survey",
-    )
+    items: Items
+    first: int
+    last: int
+    survey: Survey | None = None
+    earlier: Survey | None = None
+    hashed: int = 0
+    running: Any = None
+    running_before: tuple[int, Any] = _NOTHING_HASHED
+    digests: dict[int, str] | None = None
+    positions: dict[str, int] | None = None
+    plain: "Plain[_Buffer] | None" = None
+    sums: "dict[str, array[int]] | None" = None
 
-    def __init__(self, items: Items, length: int) -> None:
-        self.items = items
-        self.survey: Survey | None = None
-        self.earlier: Survey | None = None
-        self.hashed = 0
-        self.running: Any = None
-        self.running_before = _NOTHING_HASHED
-        self.digests: dict[int, str] | None = None
-        self.first = self.last = length - _CHUNK if length > _CHUNK else 0
-        self.positions: dict[str, int] | None = None
-        self.plain: Plain[_Buffer] | None = None
-        self.sums: dict[str, array[int]] | None = None
+    @classmethod
+    def of(cls, items: Items, length: int) -> "_Buffer":
+        """A buffer of so many items, of which nothing is known."""
+        start = length - _CHUNK if length > _CHUNK else 0
+        return cls(items, start, start)
 
     def place(self, message_id: str) -> int | None:
         """Where a message with this id stands. What is asked for is mostly recent, so ids are read from the end."""
@@ -85,7 +78,7 @@ class _Buffer:
         """A buffer of the first `length` messages, for a view that must not touch this one's tail."""
         from handrail.filters.branches import branched
 
-        forked = _Buffer(branched(self.items, length), length)
+        forked = _Buffer.of(branched(self.items, length), length)
         if self.survey is not None:
             forked.survey = self.survey.at(length, self.items)
         hashed, running = self.hash_of(length)
@@ -109,12 +102,13 @@ class History(Sequence[Message]):
         else:
             items = list(messages)
             self._length = length = len(items)
-            self._buffer = _Buffer(items, length)
+            start = length - _CHUNK if length > _CHUNK else 0
+            self._buffer = _Buffer(items, start, start)
 
     @classmethod
     def over(cls, items: Items) -> "History":
         """A history of messages that are kept elsewhere, read when they are asked for. The items are its own now."""
-        return _view(_Buffer(items, len(items)), len(items))
+        return _view(_Buffer.of(items, len(items)), len(items))
 
     def append(self, message: Message) -> "History":
         """This history and one more message, in constant time."""
