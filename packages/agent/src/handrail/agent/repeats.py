@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Sequence
-from hashlib import sha256
 
 import msgspec
 
@@ -10,6 +9,7 @@ from handrail.agent.errors import LoopDetected
 from handrail.agent.limits import Budget
 from handrail.filters import Message, ToolCall
 from handrail.filters.canonical import canonical_text
+from handrail.filters.hashes import sha256
 
 
 class Repeats:

@@ -8,12 +8,12 @@ once and kept in the buffer, so that no step of a run walks what earlier steps h
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from hashlib import sha256
 from itertools import islice
 from typing import Any, SupportsIndex, overload
 
 import msgspec
 
+from handrail.filters.hashes import sha256
 from handrail.filters.messages import Message
 from handrail.filters.surveys import Items, Survey
 from handrail.filters.transfers import Plain

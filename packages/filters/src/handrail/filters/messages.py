@@ -7,7 +7,6 @@ its canonical JSON (RFC 8785) without `created_at`; a field at its default is no
 import json
 from collections.abc import Iterable, Sequence
 from functools import cache
-from hashlib import sha256
 from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
@@ -15,6 +14,7 @@ import msgspec
 from handrail.filters.canonical import canonical_text
 from handrail.filters.errors import InvalidMessage
 from handrail.filters.fields import Once, Value
+from handrail.filters.hashes import sha256
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 Family: TypeAlias = Literal["tool", "reasoning", "other"]

@@ -1,6 +1,6 @@
 """Words of others, marked so that a model reads them as data and not as what it is told to do."""
 
-from hashlib import sha256
+from handrail.filters.hashes import sha256
 
 LONGEST_HEAD = 120
 

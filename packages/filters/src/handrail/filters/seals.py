@@ -5,7 +5,6 @@ Its order is fixed: the filter, the transcript laws, no reasoning, and something
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from hashlib import sha256
 from typing import Any, Literal, get_args
 
 import msgspec
@@ -13,6 +12,7 @@ import msgspec
 from handrail.filters.base import Filter
 from handrail.filters.custom import Custom, as_filter
 from handrail.filters.errors import FilterError, FilterFailed, NothingToHandOver
+from handrail.filters.hashes import sha256
 from handrail.filters.histories import History
 from handrail.filters.messages import Message, Messages, Part, Role, user, whole
 from handrail.filters.reasoning import StripReasoning, spoken, spoken_only, without_reasoning

@@ -2,8 +2,9 @@
 
 import os
 import time
-from hashlib import sha256
 from itertools import count
+
+from handrail.filters.hashes import sha256
 
 _PREFIX = 16
 _drawn: list[str] = []

@@ -9,11 +9,11 @@ import binascii
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from hashlib import sha256
 from typing import TypeAlias
 
 import msgspec
 
+from handrail.filters.hashes import sha256
 from handrail.filters.messages import (
     Audio,
     File,

@@ -17,12 +17,12 @@ import base64
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import msgspec
 
 from handrail.filters.errors import CounterMissing
+from handrail.filters.hashes import sha256
 from handrail.filters.histories import History
 from handrail.filters.messages import Image, Message, Messages, Opaque, Part, Reasoning, Refusal, Text, ToolCall
 from handrail.filters.strings import inline_bytes, inline_text

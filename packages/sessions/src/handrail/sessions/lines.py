@@ -5,8 +5,9 @@ A line's `prev` is SHA-256 in hex over the bytes of the line before it, without 
 
 import json
 from collections.abc import Callable, Iterator
-from hashlib import sha256
 from typing import Any, BinaryIO, TypeAlias
+
+from handrail.filters.hashes import sha256
 
 ZEROS = "0" * 64
 BLOCK = 1 << 20

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from hashlib import sha256
 from typing import Any, Literal
 
 import msgspec
 
+from handrail.filters.hashes import sha256
 from handrail.filters.messages import Message, Messages
 from handrail.sessions.changes import key, meaning
 from handrail.sessions.differences import Side

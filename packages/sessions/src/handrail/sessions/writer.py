@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from contextlib import nullcontext, suppress
-from hashlib import sha256
 from itertools import islice
 from types import TracebackType
 from typing import BinaryIO, Literal, Self, TypeAlias
 
+from handrail.filters.hashes import sha256
 from handrail.filters.sources import Clock, IdSource
 from handrail.sessions.codec import encode, encode_known, unchained
 from handrail.sessions.errors import JournalClosed, JournalFailed, SessionConflict
