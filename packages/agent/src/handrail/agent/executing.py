@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -193,14 +193,17 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
         return _failure(tool, error)
 
 
-async def run_kept(request: ToolRequest) -> ToolResponse:
-    """The same where layers stand around it: what the tool itself gave is kept for the record."""
-    response = await run_tool(request)
+def run_kept(request: ToolRequest) -> Awaitable[ToolResponse]:
+    """The same where layers stand around it: what the tool itself gave is kept for the record, if there is one."""
     turn: Turn = request.run.turn
-    if turn.run.log.on:
-        if turn.gave is None:
-            turn.gave = {}
-        turn.gave[request.call.id] = response
+    return _run_and_keep(turn, request) if turn.run.log.on else run_tool(request)
+
+
+async def _run_and_keep(turn: "Turn", request: ToolRequest) -> ToolResponse:
+    response = await run_tool(request)
+    if turn.gave is None:
+        turn.gave = {}
+    turn.gave[request.call.id] = response
     return response
 
 
