@@ -35,6 +35,7 @@ HEAVY = {
     "backports.zstd",
     "compression.zstd",
     "gzip",
+    "hashlib",
 }
 
 

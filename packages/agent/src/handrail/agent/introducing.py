@@ -1,7 +1,6 @@
 """What a record says of how a model is asked: an agent as it takes part, and what of a request is not like that."""
 
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -9,6 +8,7 @@ import msgspec
 from handrail.agent.kernel.middlewares import Middleware, layer_name
 from handrail.agent.limits import DEFAULT_LIMITS, Limits
 from handrail.agent.models import Settings, ToolSpec
+from handrail.filters.hashes import sha256
 from handrail.sessions import AgentRecord, ModelCallRecord
 
 if TYPE_CHECKING:
