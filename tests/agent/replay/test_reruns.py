@@ -576,6 +576,17 @@ async def test_what_is_secret_is_shown_as_a_mark(tmp_path: Path) -> None:
     assert "swordfish" not in str(replay)
 
 
+async def test_a_sealed_copy_of_an_encrypted_session_is_replayed_as_the_session_is(
+    recorded: Path, tmp_path: Path
+) -> None:
+    sealed = export(recorded, tmp_path / "sealed.jsonl", passphrase="open sesame")
+    packed = export(recorded, tmp_path / "packed.jsonl.gz", passphrase="open sesame")
+    for copy in (sealed, packed):
+        with pytest.raises(PassphraseMissing):
+            await rerun(copy, desk(World(), ()))
+        assert (await rerun(Session(copy, passphrase="open sesame"), desk(World(), ()))).ok
+
+
 async def test_an_encrypted_session_is_replayed_with_its_passphrase(tmp_path: Path) -> None:
     with Session(tmp_path / "s.jsonl", passphrase="open sesame") as session:
         await desk(World(), SCRIPT).run("go", session=session)

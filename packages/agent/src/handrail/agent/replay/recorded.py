@@ -36,7 +36,7 @@ from handrail.sessions.lines import ZEROS, follows, link
 from handrail.sessions.paths import is_top, name_of
 from handrail.sessions.places import Given
 from handrail.sessions.records import AnyRecord, asked_by
-from handrail.sessions.tally import kind_of
+from handrail.sessions.tally import kind_of, lines_by_kind
 
 _T = TypeVar("_T")
 Queue: TypeAlias = "deque[tuple[int, _T]]"
@@ -145,8 +145,10 @@ def _sound(reading: Reading) -> Iterator[tuple[int, AnyRecord]]:
         if not follows(line, head, getattr(record, "prev", None)):
             raise DamagedSession(reading.path, number, _CHANGED)
         known = record.record or record if type(record) is Unknown else record
-        if type(known) is Footer and (known.head != head or known.counts != counts):
-            raise DamagedSession(reading.path, number, "the footer is not that of this file")
+        if type(known) is Footer:
+            lines = lines_by_kind(counts, encrypted=reading.encrypted)
+            if (known.head, known.counts) != (head, lines):
+                raise DamagedSession(reading.path, number, "the footer is not that of this file")
         head = link(line)
         counts[kind_of(record)] += 1
         yield number, known
