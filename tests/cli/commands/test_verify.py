@@ -47,6 +47,20 @@ def test_a_changed_word_is_tampering_and_ends_with_one(handrail: Run, desk_sessi
     assert isinstance(said["line"], int)
 
 
+@pytest.mark.parametrize(("damaged", "code"), [(False, 2), (True, 1)])
+def test_a_file_that_cannot_be_read_is_told_and_the_others_are_verified(
+    handrail_here: Run, desk_session: Path, tmp_path: Path, damaged: bool, code: int
+) -> None:
+    (tmp_path / "notes.txt").write_text("Not a session.")
+    (tmp_path / "other.jsonl").write_bytes(
+        desk_session.read_bytes().replace(b"parcel 8841", b"parcel 8842" * damaged or b"parcel 8841")
+    )
+    outcome = handrail_here("verify", "nowhere.jsonl", "notes.txt", "other.jsonl", desk_session)
+    assert outcome.returncode == code
+    assert [line.split(":")[1] for line in outcome.stderr.splitlines()] == [" nowhere.jsonl", " notes.txt"]
+    assert f"{desk_session}: intact" in outcome.stdout
+
+
 def test_a_broken_line_is_named_and_ends_with_one(handrail_here: Run, desk_session: Path) -> None:
     lines = desk_session.read_bytes().splitlines(keepends=True)
     lines[3] = lines[3][:40] + b"\n"

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from handrail.cli.errors import UnfitInput
-from handrail.cli.exits import FAILED, OK
+from handrail.cli.exits import FAILED, OK, exit_code, is_full, one_line, show_traceback
 from handrail.cli.keys import Keys, PassphraseFile
 from handrail.cli.modules import Modules, import_modules
 from handrail.cli.reporting import counted
-from handrail.cli.screens import progress_bar, say, say_json
+from handrail.cli.screens import aside, progress_bar, say, say_json
 from handrail.cli.stores import called, session_at
+from handrail.filters import HandrailError
 
 if TYPE_CHECKING:
     from handrail.sessions import Verdict
@@ -34,18 +35,20 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a file.")] = False,
 ) -> None:
     """Check session files: exit code 0 when all are intact, sealed or not, and 1 when one is not."""
-    from handrail.sessions import verify
-
     if head and len(files) > 1:
         raise UnfitInput(f"--head is the head of one file, and here are {len(files)}")
     import_modules(modules)
     keys = Keys(passphrase_file)
-    sound = True
+    codes = {OK}
     for name in files:
-        with session_at(name) as path, progress_bar(f"verifying {called(name)}", path) as progress:
-            verdict = verify(path, progress=progress, integrity_only=integrity_only, passphrase=keys.of(path))
+        try:
+            verdict = _verdict(name, keys, integrity_only)
+        except (HandrailError, OSError) as error:
+            codes.add(_told(error))
+            continue
         unmet = _unmet(verdict, head.lower(), require_sealed)
-        sound = sound and verdict.ok and not unmet
+        if unmet or not verdict.ok:
+            codes.add(FAILED)
         if as_json:
             say_json(_described(called(name), verdict, unmet))
             continue
@@ -53,7 +56,23 @@ def command(
         for problem in unmet:
             say(f"  {problem}")
         say(f"  {_summary(verdict)}")
-    raise typer.Exit(OK if sound else FAILED)
+    raise typer.Exit(FAILED if FAILED in codes else max(codes))
+
+
+def _verdict(name: str, keys: Keys, integrity_only: bool) -> "Verdict":
+    from handrail.sessions import verify
+
+    with session_at(name) as path, progress_bar(f"verifying {called(name)}", path) as progress:
+        return verify(path, progress=progress, integrity_only=integrity_only, passphrase=keys.of(path))
+
+
+def _told(error: HandrailError | OSError) -> int:
+    """Tells why a file cannot be verified, and gives its exit code: the other files are verified all the same."""
+    if is_full(error):
+        raise error
+    show_traceback()
+    aside(f"handrail: {one_line(error)}")
+    return exit_code(error)
 
 
 def _unmet(verdict: "Verdict", head: str, require_sealed: bool) -> list[str]:
