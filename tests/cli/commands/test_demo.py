@@ -2,13 +2,15 @@
 
 import json
 import os
+import shlex
 import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from cli.conftest import Run, one_line
+from cli.conftest import Run, one_line, quiet_environment
 from cli.processes import running
 from cli.refusals import full_after, obey_permissions
 from handrail.sessions import Session, verify
@@ -57,6 +59,23 @@ def test_the_session_is_written_verified_and_named_at_the_end(talked: str, tmp_p
     assert verify(tmp_path / "desk.session.jsonl").ok
 
 
+def test_the_commands_that_look_at_the_session_run_as_they_are_printed(talked: str, tmp_path: Path) -> None:
+    (tmp_path / "browse.py").write_text("")
+    environment = {**quiet_environment(), "BROWSER": f"{sys.executable} browse.py %s"}
+    lines = [line for line in talked.splitlines() if line.startswith("  ") and " desk.session.jsonl" in line]
+    for line, word, code in zip(lines, ("view", "filter", "replay"), (0, 0, 1), strict=True):
+        shown = subprocess.run(
+            line, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert (shlex.split(line)[1], shown.returncode, shown.stderr) == (word, code, "")
+    assert "triage -> billing: 4 to 1 messages" in shown.stdout  # the last is what would have been otherwise
+
+
+def test_the_session_of_the_demo_goes_again_as_it_went(handrail: Run, talked: str) -> None:
+    outcome = handrail("replay", "desk.session.jsonl", "handrail.cli.desk:triage")
+    assert (outcome.returncode, outcome.stdout.endswith(": no divergence\n")) == (0, True)
+
+
 def test_another_process_goes_on_where_the_talk_ended(handrail: Run, talked: str) -> None:
     outcome = handrail(
         "demo", "--session", "desk.session.jsonl", input="And on Monday, are you open?\nquit\nnot read\n"
@@ -86,15 +105,6 @@ def test_a_named_session_in_which_nothing_was_said_says_so(handrail: Run, tmp_pa
     outcome = handrail("demo", "--session", "new.jsonl", input="quit\n")
     assert "Nothing was said; new.jsonl holds no message yet." in outcome.stdout
     assert verify(tmp_path / "new.jsonl").ok
-
-
-def test_the_command_that_looks_at_the_session_runs_as_it_is_printed(
-    handrail: Run, talked: str, tmp_path: Path
-) -> None:
-    line = next(line for line in talked.splitlines() if line.endswith(" stats desk.session.jsonl"))
-    shown = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert shown.returncode == 0, shown.stderr
-    assert "handoffs   2" in shown.stdout
 
 
 def test_bytes_that_are_no_text_are_answered_all_the_same(handrail: Run, tmp_path: Path) -> None:

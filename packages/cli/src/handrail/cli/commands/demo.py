@@ -54,9 +54,10 @@ def command(
     except KeyboardInterrupt:
         if sys.stdin.isatty():
             say()  # the line that was being typed
-        _closing(path, kept=session is not None)
+        _closing(path, kept=session is not None, by_rules=not model)
         raise
-    raise typer.Exit(OK if _closing(path, kept=session is not None) and answered else FAILED)
+    sound = _closing(path, kept=session is not None, by_rules=not model)
+    raise typer.Exit(OK if sound and answered else FAILED)
 
 
 def _talk(desk: "Agent", session: "Session", witness: "Witness") -> bool:
@@ -99,7 +100,7 @@ def _lines() -> Iterator[str]:
             yield line
 
 
-def _closing(path: Path, *, kept: bool) -> bool:
+def _closing(path: Path, *, kept: bool, by_rules: bool) -> bool:
     from handrail.sessions import Session, verify
 
     views = Session(path).views
@@ -115,8 +116,10 @@ def _closing(path: Path, *, kept: bool) -> bool:
         return verdict.ok
     command, name = _this_command(), shlex.quote(str(path))
     say(f"The session is in {path}. To look at it:")
-    say(f"  {command} stats {name}")
-    say(f'  {command} filter {name} --agent triage --filter "last_n(4) | strip_tool_calls" --explain')
+    say(f"  {command} view {name} --open")
+    say(f'  {command} filter {name} --agent triage --filter "last_n(4, keep_user=True) | strip_tool_calls" --explain')
+    if by_rules:
+        say(f'  {command} replay {name} handrail.cli.desk:triage --filter "triage->billing=last_user()"')
     return verdict.ok
 
 

@@ -62,3 +62,7 @@ def support_desk(model: Model | None = None, middleware: Sequence[Middleware] = 
         handoffs=[handoff(billing, filter=compose(last_n(6, keep_user=True), strip_tool_calls()))],
         middleware=middleware,
     )
+
+
+triage = support_desk()
+"""The desk as `handrail demo` has it, for commands that take an agent: `handrail.cli.desk:triage`."""
