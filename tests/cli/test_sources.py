@@ -1,6 +1,7 @@
 """Where commands read from and write to."""
 
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from cli.conftest import Run, one_line
 from handrail.cli.errors import UnfitInput
 from handrail.cli.sources import new_name, on_disk, write_new
-from handrail.sessions import SessionExists
+from handrail.sessions import SessionExists, open_store
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,8 @@ from handrail.sessions import SessionExists
         ("logs/chat.json", "chat.sealed.jsonl"),
         ("desk.session.jsonl", "desk.sealed.jsonl"),
         ("plain", "plain.sealed.jsonl"),
+        ("desk.session.jsonl.gz", "desk.sealed.jsonl"),
+        ("desk.jsonl.zst", "desk.sealed.jsonl"),
     ],
 )
 def test_a_new_file_is_named_after_the_old_one_and_stands_here(name: str, made: str) -> None:
@@ -34,6 +37,30 @@ def test_a_new_file_overwrites_nothing_and_leaves_nothing_beside_it(tmp_path: Pa
     with pytest.raises(SessionExists):
         write_new(tmp_path / "a.json", b"{}")
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a.json", b"[]")]
+
+
+@pytest.mark.parametrize("command", ["view", "export --to openai-chat -o desk.json", "export", "export -o desk.gz"])
+def test_what_is_made_of_a_session_is_for_its_owner_alone_as_the_session_is(
+    handrail_here: Run, desk_session: Path, tmp_path: Path, command: str
+) -> None:
+    assert handrail_here(command.split()[0], desk_session, *command.split()[1:]).returncode == 0
+    (made,) = [path for path in tmp_path.iterdir() if path.is_file() and path != desk_session]
+    assert stat.S_IMODE(made.stat().st_mode) == 0o600
+
+
+def test_a_folder_of_pages_is_for_its_owner_alone(handrail_here: Run, desk_session: Path, tmp_path: Path) -> None:
+    assert handrail_here("view", tmp_path, "-o", tmp_path.parent / f"{tmp_path.name}-pages").returncode == 0
+    assert stat.S_IMODE((tmp_path.parent / f"{tmp_path.name}-pages").stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("command", ["stats", "verify", "view", "filter", "export", "import"])
+def test_a_store_where_a_session_is_meant_is_told_with_what_to_type(
+    handrail_here: Run, tmp_path: Path, command: str
+) -> None:
+    with open_store("chats.db") as store:
+        store.create("one")
+    said = one_line(handrail_here(command, "chats.db"), 2)
+    assert "chats.db: is a store; name a session of it, as chats.db#ID" in said
 
 
 def test_a_pipe_that_a_shell_made_is_read_once_and_then_a_file(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from handrail.filters import HandrailError
 if TYPE_CHECKING:
     from handrail.sessions.places import Where
 
+_DATABASE = b"SQLite format 3\0"
 _HANDED = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
 
@@ -51,8 +52,12 @@ def _open_once(name: str) -> None:
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         kind = "a pipe" if stat.S_ISFIFO(mode) else "a device or a socket"
         raise UnfitInput(f"{name}: is {kind} and no file; to read it, pass - as the file and {name} as standard input")
-    with open(name, "rb"):
-        pass
+    with open(name, "rb") as file:
+        if file.read(len(_DATABASE)) == _DATABASE:
+            problem = (
+                f"is a store; name a session of it, as {name}#ID: `handrail sessions list --store {name}` has the ids"
+            )
+            raise UnfitInput(f"{name}: {problem}")
 
 
 def size_of(where: "Where") -> int:
@@ -65,7 +70,10 @@ def size_of(where: "Where") -> int:
 
 def new_name(name: str, suffix: str) -> Path:
     """The name in the current folder for what is made of a file."""
-    stem = "stdin" if name == "-" else Path(name).name.rsplit(".", 1)[0]
+    file = Path(name).name
+    for packed in (".gz", ".zst"):
+        file = file.removesuffix(packed)
+    stem = "stdin" if name == "-" else file.rsplit(".", 1)[0]
     return Path(f"{stem.removesuffix('.session')}{suffix}")
 
 
@@ -77,17 +85,11 @@ def place_for(path: Path) -> Path:
 
 
 def write_new(path: Path, body: bytes) -> None:
-    """Writes a file that is there whole or not at all.
+    """Writes a file that is there whole or not at all, for its owner alone, as what it is made of is.
 
-    Raises `SessionExists` where there is a file already, and `OSError` where none can be made.
+    Raises `SessionExists` where there is a file already, and `JournalFailed` where none can be made.
     """
-    from handrail.sessions import SessionExists
+    from handrail.sessions.making import making
 
-    if path.exists():
-        raise SessionExists(path)
-    part = Path(f"{os.fspath(path)}.part")
-    try:
-        part.write_bytes(body)
-        part.rename(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with making(path) as file:
+        file.write(body)

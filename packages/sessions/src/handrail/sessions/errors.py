@@ -69,7 +69,7 @@ class SessionExists(SessionError):
 
     def __init__(self, path: Where) -> None:
         self.path = path
-        super().__init__(f"{path}: there is a file already; choose another name, or open it to go on with it")
+        super().__init__(f"{path}: there is a file already, and none is overwritten; choose another name")
 
 
 class SealedSession(SessionError):

@@ -70,7 +70,7 @@ def _folder(folder: str, out: Path | None, keys: Keys, *, as_json: bool) -> Path
     if target.resolve().is_relative_to(Path(folder).resolve()):
         raise UnfitInput(f"{target}: is within the folder that is looked at; name another place with -o")
     with sessions_in([folder]) as places, bar_of("reading", places.size) as progress:
-        target.mkdir()
+        target.mkdir(mode=0o700)  # the pages hold what the sessions hold, which their owner alone may read
         many = broken = 0
         for entry in written(folder, places, target, keys, progress):
             many += 1
