@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.cassettes.talks import Counted, Desk, Remote, echo, find_payments, recorded
-from handrail.agent import Agent, ChatResponse, Middleware, Model, ModelUnavailable, Settings
+from handrail.agent import Agent, ChatResponse, Middleware, Model, ModelUnavailable, Settings, Tool
 from handrail.agent.cassettes import Cassette, Mode
 from handrail.agent.errors import CassetteError, NotRecorded
 from handrail.agent.events import Text
@@ -263,6 +263,47 @@ def test_a_key_of_the_environment_that_is_said_is_not_written(tmp_path: Path, mo
     path = recorded(tmp_path / "a.jsonl", "Hi", answer=lambda _: "The key is sk-shop-123456789.")
     assert "123456789" not in path.read_text()
     assert "The key is ***" in path.read_text()
+
+
+NAMES = ["SHOP_KEY_PROD", "TOKEN_SHOP", "SHOP_KEYS", "SHOP_PASSWD", "shop_secret"]
+KEYS = ["sk-shop-123456789", "-----BEGIN KEY-----\nabcdefgh12\n-----END KEY-----", "geheimnis-äöü", "Bearer abcdefgh12"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("key", KEYS)
+def test_whatever_is_called_a_key_is_not_written_whatever_it_looks_like(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, key: str
+) -> None:
+    monkeypatch.setenv(name, key)
+    path = recorded(tmp_path / "a.jsonl", f"It is {key}, is it?", answer=lambda _: f"It is {key}.")
+    told = str([line.values() for line in lines(path)])
+    assert not [part for part in ("123456789", "abcdefgh12", "äöü") if part in told]
+
+
+def test_a_field_that_is_called_kind_or_role_hides_as_any_other(tmp_path: Path) -> None:
+    about = {"type": "object", "properties": {"role": {"type": "string", "description": "4929-1111"}}}
+    found = Tool.from_json_schema("find", "", about, find_payments.fn)
+    settings = Settings(extra={"kind": "4929-1111", "role": "4929-1111"})
+    path = tmp_path / "a.jsonl"
+    for _ in range(2):
+        with Cassette(path, redact=lambda text: text.replace("4929-1111", "[card]")) as cassette:
+            echo(cassette.model(Counted("m", last)), tools=[found], settings=settings).run_sync("Hi")
+    assert ("4929" in path.read_text(), path.read_text().count("[card]")) == (False, 3)
+
+
+def test_instructions_that_are_joined_in_another_order_are_another_request(tmp_path: Path) -> None:
+    class Block(Middleware):
+        def __init__(self, name: str) -> None:
+            self.name, self.instructions = name, f"The {name}."
+
+    def ask(*names: str) -> None:
+        with Cassette(tmp_path / "a.jsonl") as cassette:
+            echo(cassette.model(Counted("m", last)), middleware=[Block(name) for name in names]).run_sync("Hi")
+
+    for _ in range(2):
+        ask("b", "c")
+    with pytest.raises(NotRecorded, match="order"):
+        ask("c", "b")
 
 
 def test_redact_has_to_give_a_text(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A cassette: model calls are recorded the first time, and answered from the recording after that."""
 
 import os
+import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,7 +23,7 @@ from handrail.agent.cassettes.tapes import (
 )
 from handrail.agent.doors import real_calls_forbidden, stood_in
 from handrail.agent.errors import CassetteError, ModelError, NotRecorded
-from handrail.agent.http.secrets import Secret
+from handrail.agent.http.hiding import hide
 from handrail.agent.models import ArgumentsDelta, ChatResponse, Delta, Model, Profile, find_model
 from handrail.agent.scripted import FunctionModel, pieces
 from handrail.filters import Message
@@ -36,7 +37,9 @@ Mode: TypeAlias = Literal["none", "once", "all", "new"]
 where there is none. `all`: records everything anew. `new`: answers what was recorded, and records what was not."""
 Redact: TypeAlias = Callable[[str], str]
 
-_SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
+_SECRET_NAME = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD)S?(?![A-Z])")
+_TELLING = 8
+"""Characters from which on a value is hidden; shorter ones are words that any text may hold."""
 
 
 class Cassette:
@@ -163,7 +166,7 @@ class Cassette:
 
     def _hide(self, text: str) -> str:
         for secret in self._secrets:
-            text = secret.hide(text)
+            text = hide(text, secret)
         hidden = self._redact(text)
         if not isinstance(hidden, str):
             raise CassetteError(str(self.path), f": redact gives a text, not {type(hidden).__name__}")
@@ -252,6 +255,9 @@ class CassetteModel:
         return f"CassetteModel({self._inner!r}, {str(self._cassette.path)!r})"
 
 
-def _secrets() -> list[Secret]:
-    named = [value for name, value in os.environ.items() if name.upper().endswith(_SECRET_NAMES)]
-    return [Secret(value) for value in named if len(value) >= 8 and value.isascii() and value.isprintable()]
+def _secrets() -> list[str]:
+    named = [value for name, value in os.environ.items() if _SECRET_NAME.search(name.upper())]
+    # Of a key of several lines each may be said alone, and of `Bearer abc` the second word tells it all.
+    lines = [line.strip() for value in named for line in (value, *value.splitlines())]
+    said = {each for line in lines for each in (line, line.rpartition(" ")[2]) if len(each) >= _TELLING}
+    return sorted(said, key=lambda each: (-len(each), each))

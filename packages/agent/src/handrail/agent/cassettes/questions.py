@@ -4,13 +4,15 @@ What changes from run to run is left out: ids, times, and the ids of calls; so i
 """
 
 import json
+from collections.abc import Collection
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
 from handrail.agent.models import OutputSchema, Settings, ToolSpec
 from handrail.filters.canonical import canonical
+from handrail.filters.messages import Part, Role
 from handrail.sessions.changes import meaning
 from handrail.sessions.tracks import answered
 
@@ -18,6 +20,10 @@ if TYPE_CHECKING:
     from handrail.agent.kernel.requests import ChatRequest
 
 _MEDIA = frozenset({"image", "audio", "file"})
+_WORDS: dict[str, Collection[str]] = {
+    "kind": [str(part.__struct_config__.tag) for part in get_args(Part)],
+    "role": get_args(Role),
+}
 _INLINE = 200
 """Characters of inline data that are written as they are; of more only how many there are, and their digest."""
 
@@ -27,7 +33,10 @@ def question(model: str, request: "ChatRequest") -> dict[str, Any]:
     told: dict[str, Any] = {"model": model}
     if request.purpose != "answer":
         told["purpose"] = request.purpose
-    told["instructions"] = {name: text for name, text in request.instructions.items() if text}
+    blocks = [name for name, text in request.instructions.items() if text]
+    told["instructions"] = {name: request.instructions[name] for name in blocks}
+    if blocks != sorted(blocks):
+        told["order"] = blocks  # they are joined in it, and a digest sorts them
     places = answered(request.messages)
     told["messages"] = [_message(meaning(*each)) for each in zip(request.messages, places, strict=True)]
     told["tools"] = [_tool(spec) for spec in request.tools]
@@ -69,12 +78,14 @@ def _output(output: OutputSchema) -> dict[str, Any]:
 
 
 def each_text(value: Any, change: Any) -> Any:
-    """The JSON value with every text in it changed, but for what tells kinds and roles apart."""
+    """The JSON value with every text in it changed, but for the words that tell kinds and roles apart."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
-        fixed = ("kind", "role")
-        return {key: item if key in fixed else each_text(item, change) for key, item in value.items()}
+        return {
+            key: item if isinstance(item, str) and item in _WORDS.get(key, ()) else each_text(item, change)
+            for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
         return [each_text(item, change) for item in value]
     return value
