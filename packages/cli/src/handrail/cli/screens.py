@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Progress: TypeAlias = Callable[[int], None]
 """Called now and then with how much is done."""
 
-_MOVES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_MOVES = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def say(text: str = "", *, end: str = "\n", style: str = "") -> None:

@@ -17,7 +17,7 @@ _AROUND = 40
 """Characters that are shown before the first that differs."""
 _MARKS = {"removed": "-", "added": "+", "changed": "~"}
 # What would move a terminal's cursor, turn its text around, or end a line.
-_NOT_SHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_NOT_SHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
 def lines(difference: Difference) -> Iterator[str]:
