@@ -25,7 +25,8 @@ class Memory(Middleware):
     Where a session's view holds the conversation already, only what other runs have added since is put in front.
 
     Two runs of one conversation at once both see what was there when they began, and both are added whole, in the order
-    in which they end. Raises `InvalidInput` where the conversation holds another message under an id that is given.
+    in which they end. In a replay the store is read, and nothing is added to it. Raises `InvalidInput` where the
+    conversation holds another message under an id that is given.
     """
 
     # What an outer one of these puts in an answer's place would not be what is remembered.
@@ -62,7 +63,8 @@ class Memory(Middleware):
     async def after_agent(self, state: State, run: RunContext[Any]) -> None:
         """Adds the turn, which no layer enters again now."""
         kept = state.private
-        if "said" in kept:
+        # In a replay the turn was added when it was.
+        if "said" in kept and run.turn.run.world is None:
             await self.store.commit(kept["id"], (*as_messages(kept["given"]), *as_messages(kept["said"])))
         kept.clear()
 
