@@ -12,7 +12,7 @@ from handrail.agent import Agent, FunctionModel, Limits, ScriptedModel, fan_out,
 from handrail.agent.errors import ReplayRefused
 from handrail.agent.kernel import Middleware
 from handrail.agent.replay import Comparison, WhatIf, what_if, what_if_sync
-from handrail.filters import call, full, last_n, last_user, none, user
+from handrail.filters import assistant, call, full, last_n, last_user, none, summarize, user
 
 done: list[str] = []
 
@@ -118,8 +118,38 @@ async def test_live_tools_run_where_they_are_permitted(recorded: Path) -> None:
 async def test_live_it_ends_where_its_limits_are_reached(recorded: Path) -> None:
     model = FunctionModel(lambda request: call("look", n=1))
     found = await what_if(recorded, desk(), at="step:3", answers=model, limits=Limits.only(max_steps=4))
-    assert (found.live_calls, found.output) == (5, "")
+    assert (found.live_calls, found.output) == (4, "")
     assert "LimitExceeded" in found.notes[-1]
+
+
+@pytest.mark.parametrize("answers", ["none", "recorded"])
+async def test_a_call_and_a_last_answer_that_are_otherwise_are_told_though_no_request_shows_them(
+    recorded: Path, answers: Any
+) -> None:
+    class Deeper(Middleware):
+        async def around_tool(self, request: Any, call_next: Any) -> Any:
+            return await call_next(request.replace(arguments={"n": 9}))
+
+    class Louder(Middleware):
+        async def around_chat(self, request: Any, call_next: Any) -> Any:
+            response = await call_next(request)
+            said = response.message
+            return response if said.tool_calls else response.replace(message=assistant(said.text.upper()))
+
+    for layer, what in ((Deeper(), "call"), (Louder(), "answer")):
+        found = await what_if(recorded, desk(), middleware=[layer], answers=answers)
+        assert (found.same, found.differing, found.others[0].what) == (False, (), what)
+        assert str(found.others[0]) in str(found)
+        assert all(each.proven for each in found.comparisons) == (what == "answer")
+
+
+async def test_a_filter_that_asks_in_the_place_of_another_is_asked(recorded: Path) -> None:
+    async def shorter(messages: Any) -> str:
+        return "Charged twice."
+
+    found = await what_if(recorded, desk(), filters={"triage->billing": summarize(shorter)})
+    assert found.differing[0].what == "boundary"
+    assert "Charged twice." in found.differing[0].now[0].text
 
 
 async def test_branches_beside_one_that_differs_are_compared_to_their_ends(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import msgspec
 
 from handrail.agent.kernel.middlewares import Middleware, layer_name
 from handrail.agent.limits import DEFAULT_LIMITS, Limits
-from handrail.agent.models import Settings, ToolSpec
+from handrail.agent.models import OutputSchema, Settings, ToolSpec
 from handrail.filters.hashes import sha256
 from handrail.sessions import AgentRecord, ModelCallRecord
 
@@ -48,13 +48,17 @@ def unlike(record: ModelCallRecord, turn: "TurnState", request: "ChatRequest") -
         record,
         instructions=differing(turn.instructions, request.instructions),
         tools=_offered(turn, request),
+        output=_asked_for(turn, request),
         settings=settings if settings != told_settings(bound.settings) else None,
     )
 
 
 def differing(own: Mapping[str, str], asked: Mapping[str, str]) -> dict[str, str | None]:
-    """The blocks of instructions that differ from an agent's own; None for one that was left out."""
+    """The blocks of instructions that differ from an agent's own, or all where they stand in another order than its own
+    with the new ones after them; None for one that was left out."""
     changed: dict[str, str | None] = {name: text for name, text in asked.items() if own.get(name) != text}
+    if [*[name for name in own if name in asked], *[name for name in asked if name not in own]] != list(asked):
+        changed = {**asked}  # all of them, as they are joined in this order
     return changed | {name: None for name in own if name not in asked}
 
 
@@ -63,6 +67,16 @@ def _offered(turn: "TurnState", request: "ChatRequest") -> dict[str, str] | None
     if request.tools is turn.bound.specs or list(request.tools) == list(own.values()):
         return None
     return {spec.name: "" if own.get(spec.name) == spec else spec_digest(spec) for spec in request.tools}
+
+
+def output_digest(output: OutputSchema | None) -> str:
+    """What tells what an answer's text must be from anything else that it must be; empty for nothing."""
+    return digest_of([output.name, output.schema, output.strict]) if output is not None else ""
+
+
+def _asked_for(turn: "TurnState", request: "ChatRequest") -> str | None:
+    own = turn.bound.output.schema if turn.bound.output is not None else None
+    return output_digest(request.output) if request.output is not own and request.output != own else None
 
 
 def spec_digest(spec: ToolSpec) -> str:

@@ -21,7 +21,7 @@ async def resolved(
     """The filter that runs at this boundary; the same one where it is no resolver. Raises `FilterFailed`."""
     if not unresolved(filter):
         return filter
-    if turn.run.world is not None and (known := turn.run.world.filter(asked_by)) is not None:
+    if turn.run.world is not None and (known := turn.run.world.filter(asked_by, filter)) is not None:
         return known
     run, bound, other = turn.run, turn.bound, turn.run.graph.agents[target]
     info = EdgeInfo(

@@ -67,6 +67,7 @@ def _is_as_introduced(turn: "Turn", request: ChatRequest) -> bool:
         request.instructions is turn.instructions
         and request.tools is bound.specs
         and request.settings is bound.settings
+        and request.output is (bound.output.schema if bound.output is not None else None)
         and request.model is bound.model
     )
 

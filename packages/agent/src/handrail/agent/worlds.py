@@ -19,8 +19,8 @@ class World(Protocol):
         """What the tool gives for these arguments (JSON) and this idempotency key; None: it may run."""
         ...
 
-    def filter(self, asked_by: str) -> Filter | None:
-        """What the resolvers of a boundary gave, by who asked for it; None: they are asked."""
+    def filter(self, asked_by: str, filter: Filter) -> Filter | None:
+        """What the resolvers of a boundary with this filter gave, by who asked for it; None: they are asked."""
         ...
 
     def refusal(self, request: ToolRequest) -> tuple[str, str] | None:

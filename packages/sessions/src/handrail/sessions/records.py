@@ -163,10 +163,11 @@ class ModelCallRecord(Record, frozen=True, kw_only=True, tag="model_call"):
     """One model call, an abandoned attempt too: its answer's id, and its cost. `request` is the digest of the messages
     it was sent where a hook changed them; empty where they were the view as it stood.
 
-    Of a call for an answer, `instructions`, `tools` and `settings` hold what was not as the `agent` record has it: the
-    blocks that differ (None: left out), all that was offered (with a digest where it is another tool of that name), and
-    all settings. `answer` is what the model gave, where no message says it: an attempt that was not accepted, an answer
-    that a layer changed, or one to a layer's own call.
+    Of a call for an answer, `instructions`, `tools`, `settings` and `output` hold what was not as the `agent` record
+    has it: the blocks that differ (None: left out; all of them where their order does), all that was offered (with a
+    digest where it is another tool of that name), all settings, and the digest of the schema for the answer's text
+    (empty: there was none). `answer` is what the model gave, where no message says it: an attempt that was not
+    accepted, an answer that a layer changed, or one to a layer's own call.
     """
 
     path: str
@@ -183,6 +184,7 @@ class ModelCallRecord(Record, frozen=True, kw_only=True, tag="model_call"):
     tools: dict[str, str] | None = None
     settings: dict[str, Any] | None = None
     answer: Message | None = None
+    output: str | None = None
 
 
 class ToolCallRecord(Record, frozen=True, kw_only=True, tag="tool_call"):

@@ -47,6 +47,7 @@ class Altered(Playback):
         super().__init__(run, Allowed())
         self._permitted = allowed
         self.comparisons: list[Comparison] = []
+        self.others: list[Divergence] = []
         self.notes: list[str] = []
         self.ended: RunResult | None = None
         self.live_calls = 0
@@ -73,9 +74,14 @@ class Altered(Playback):
         return self._begun
 
     def differs(self, divergence: Divergence) -> None:
-        """Before anything is otherwise, the end; after that it shows in what is asked next."""
+        """Before anything is otherwise, the end; after that it is noted. A tool that would have been called otherwise
+        gives what it gave, so what is asked from there is not proven."""
         if not self._begun:
             super().differs(divergence)
+        elif not self._live and divergence.what not in ("request", "boundary"):
+            self.others.append(divergence)
+            if divergence.what == "call":
+                self._branches.doubt(divergence.path)
 
     def missing(self, what: str, path: str, step: int, problem: str) -> None:
         """The record has no such place."""
@@ -106,8 +112,10 @@ class Altered(Playback):
 
     def _alive(self, live: Model) -> Model:
         self._live, self.allowed = True, self._permitted
+        return Metered(live, self._budget, self._counted)
+
+    def _counted(self) -> None:
         self.live_calls += 1
-        return Metered(live, self._budget)
 
     def asked(
         self, call: RecordedCall, turn: "TurnState", request: ChatRequest, differences: tuple[Difference, ...]
@@ -184,11 +192,12 @@ class Altered(Playback):
                 return results[0]
         return None
 
-    def filter(self, asked_by: str) -> Filter | None:
+    def filter(self, asked_by: str, filter: Filter) -> Filter | None:
         """What resolvers gave; in a live run, and where there is another filter, they are asked."""
-        if self._live or (self._begun and not self.run.boundaries.get(asked_by)):
+        boundary = self.first(self.run.boundaries.get(asked_by))
+        if self._live or (self._begun and (boundary is None or self.other_resolvers(boundary, filter))):
             return None
-        return super().filter(asked_by)
+        return super().filter(asked_by, filter)
 
     def failed(self, said: str) -> None:
         """How a run ended that is otherwise is told."""

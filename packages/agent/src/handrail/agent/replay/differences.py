@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher, unified_diff
+from itertools import zip_longest
 
 import msgspec
 
@@ -122,11 +123,16 @@ def shown(message: Message) -> str:
 
 def of_notes(then: Sequence[Note], now: Sequence[Note]) -> Iterator[Difference]:
     """What differs between the notes beside a history."""
-    sides = [{note.label: note for note in each} for each in (then, now)]
     for label in dict.fromkeys([note.label for note in (*then, *now)]):
-        was, stands = [side.get(label) for side in sides]
-        if (was.text if was else "") != (stands.text if stands else ""):
-            yield Difference(f"note {label}", _shown_note(was), _shown_note(stands))
+        sides = [[note for note in each if note.label == label] for each in (then, now)]
+        for was, stands in zip_longest(*sides):
+            if was == stands:
+                continue
+            shown_then, shown_now = _shown_note(was), _shown_note(stands)
+            if was and stands and was.text == stands.text:
+                yield Difference(f"note {label}, sensitivity", str(was.sensitivity), str(stands.sensitivity))
+            else:
+                yield Difference(f"note {label}", shown_then, shown_now)
 
 
 def _shown_note(note: Note | None) -> str:

@@ -15,8 +15,7 @@ def recorded_failure(told: str, budget: Any, spent: Usage = errors.NOTHING_SPENT
     text = text or "as it was recorded"
     known = getattr(errors, name, None) or getattr(builtins, name, None)
     if not isinstance(known, type) or not issubclass(known, Exception):
-        made: Exception = type(name, (Exception,), {})(text)
-        return made
+        return _called(name, text)
     if issubclass(known, errors.ModelError):
         return known(text, spent=spent)
     if issubclass(known, errors.LimitExceeded):
@@ -24,9 +23,17 @@ def recorded_failure(told: str, budget: Any, spent: Usage = errors.NOTHING_SPENT
         limit.__class__ = known
         limit.args = (text,)
         return limit
-    error = known.__new__(known)
+    try:
+        error = known.__new__(known)
+    except TypeError:  # as of a group, which is none without what is in it
+        return _called(name, text)
     error.args = (text,)
     return error
+
+
+def _called(name: str, text: str) -> Exception:
+    made: Exception = type(name, (Exception,), {})(text)
+    return made
 
 
 def said_of(error: BaseException) -> str:

@@ -1,6 +1,6 @@
 """A model that is asked in a replay, within limits."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 
 from handrail.agent.kernel.requests import ChatRequest
 from handrail.agent.limits import Budget
@@ -8,11 +8,13 @@ from handrail.agent.models import ChatResponse, Delta, Model, Profile
 
 
 class Metered:
-    """A model whose every call is counted before it is made. Raises `LimitExceeded` where the budget is used up."""
+    """A model whose every call is counted before it is made, and told as it is made (`asked`). Raises `LimitExceeded`
+    where the budget is used up."""
 
-    def __init__(self, model: Model, budget: Budget) -> None:
+    def __init__(self, model: Model, budget: Budget, asked: Callable[[], None]) -> None:
         self._model = model
         self._budget = budget
+        self._asked = asked
 
     @property
     def name(self) -> str:
@@ -28,6 +30,7 @@ class Metered:
         """The model's answer."""
         self._budget.check_call(self.name)
         self._budget.take_step()
+        self._asked()
         response = await self._budget.in_time(self._model.complete(request))
         self._budget.spend(self.name, response.usage)
         return response

@@ -14,9 +14,10 @@ from handrail.agent.replay.failures import recorded_failure
 from handrail.agent.replay.recorded import RecordedBoundary, RecordedCall, RecordedRun
 from handrail.agent.replay.requests import Comparing, digest_of
 from handrail.agent.replay.sources import RecordedClock, RecordedIds
-from handrail.filters import Filter, FilterError, IdSource, Message, Seal, from_descriptor
+from handrail.filters import Filter, FilterError, IdSource, Message, Seal, from_descriptor, seal
+from handrail.filters.canonical import canonical
 from handrail.filters.messages import Messages
-from handrail.sessions import SubagentRecord, ToolResultRecord, TurnRecord
+from handrail.sessions import HandoffRecord, SubagentRecord, ToolResultRecord, TurnRecord
 from handrail.sessions.crossings import BoundaryRecord
 
 if TYPE_CHECKING:
@@ -60,10 +61,15 @@ class Playback:
 
     def missing(self, what: str, path: str, step: int, problem: str) -> None:
         """The record has not what is asked of it: a crash cut it off, or more happens than did."""
-        if not self.run.finished:
+        if not self.run.finished and not self.goes_on(path):
             self.cut_off = True
             self.stop()
         self.differs(Divergence(what=what, run=self.run.number, path=path, step=step, problem=problem))
+
+    def goes_on(self, path: str) -> bool:
+        """Whether the record has more of this path: then what is missing before that did not happen."""
+        end = self.first(self.run.ends.get(path))
+        return bool(self.run.calls.get((path, "answer"))) or (end is not None and end[1].status != "cancelled")
 
     def first(self, queue: "deque[_T] | None") -> _T | None:
         """What comes next, left where it is."""
@@ -81,21 +87,11 @@ class Playback:
     ) -> None:
         """A model is asked what it was asked, or something else."""
         if differences:
-            self.differs(self._place("request", turn, call.line, differences))
-
-    def _place(
-        self, what: str, turn: "TurnState", line: int, differences: tuple[Difference, ...] = (), problem: str = ""
-    ) -> Divergence:
-        step = turn.context.step
-        return Divergence(
-            what=what,
-            run=self.run.number,
-            path=turn.path,
-            step=step,
-            line=line,
-            problem=problem,
-            differences=differences,
-        )
+            step, line = turn.context.step, call.line
+            at = Divergence(
+                what="request", run=self.run.number, path=turn.path, step=step, line=line, differences=differences
+            )
+            self.differs(at)
 
     def _call(self, turn: "TurnState", request: ChatRequest) -> RecordedCall:
         queue = self.run.calls.get((turn.path, request.purpose)) or deque()
@@ -144,6 +140,9 @@ class Playback:
         if record.error is not None:
             if record.error == "cancelled":
                 # By time, or from outside: neither comes again by itself.
+                if self.run.left() is not None:
+                    number, line = self.run.number, call.line
+                    self.comparing.lacks[f"run {number} after its cancelled model call (line {line})"] = None
                 self.cut_off = True
                 self.stop()
             raise recorded_failure(record.error, turn.budget, record.usage)
@@ -186,27 +185,51 @@ class Playback:
         end = self.first(self.run.ends.get(turn.path))
         return given_by(turn, request.call.id, recorded[1], end[1].error if end is not None else None)
 
-    def filter(self, asked_by: str) -> Filter | None:
-        """What the resolvers of a boundary gave when it was crossed."""
+    def filter(self, asked_by: str, filter: Filter) -> Filter | None:
+        """What the resolvers of a boundary gave when it was crossed, where they are those that were asked then."""
         boundary = self.first(self.run.boundaries.get(asked_by))
         if boundary is None:
             path = asked_by.partition("\0")[0]
             self.missing("boundary", path, 0, "is not in the record, which has to say what its filter became")
             raise Stopped
+        if differences := self.other_resolvers(boundary, filter):
+            self.differs(self.at_boundary(boundary, "has another filter, which would have to be asked", differences))
+            raise Stopped
         try:
             found = from_descriptor(boundary.record.filter)
         except FilterError as error:
-            at = Divergence(
-                what="boundary",
-                run=self.run.number,
-                path=boundary.record.path,
-                step=boundary.record.step,
-                line=boundary.line,
-                problem=f"has a filter that cannot run here: {error}",
-            )
-            self.differs(at)
+            self.differs(self.at_boundary(boundary, f"has a filter that cannot run here: {error}"))
             raise Stopped from None
         return found.filter if isinstance(found, Seal) else found
+
+    def other_resolvers(self, boundary: RecordedBoundary, filter: Filter) -> tuple[Difference, ...]:
+        """How a filter that asks is not the one that was asked at this boundary."""
+        record = boundary.record
+        if not isinstance(record, HandoffRecord):
+            ends = f"from {record.source} to {record.target}"
+            self.comparing.lacks[f"what the filter {ends} would be today, as it asks"] = None
+            return ()
+        then = self.run.agents[record.source].handoffs if record.source in self.run.agents else {}
+        now = seal(filter).descriptor
+        if not then or now in then.values():
+            return ()
+        was = dict(record.filter)
+        return (Difference("filter", canonical(was).decode(), canonical(now).decode()),)
+
+    def at_boundary(
+        self, boundary: RecordedBoundary, problem: str, differences: tuple[Difference, ...] = ()
+    ) -> Divergence:
+        """A divergence at a boundary."""
+        record = boundary.record
+        return Divergence(
+            what="boundary",
+            run=self.run.number,
+            path=record.path,
+            step=record.step,
+            line=boundary.line,
+            problem=problem,
+            differences=differences,
+        )
 
     def refusal(self, request: ToolRequest) -> tuple[str, str] | None:
         """What was said instead of a yes; None where the call ran."""
@@ -227,7 +250,7 @@ class Playback:
     def failed(self, said: str) -> None:
         """The run failed; where it did before any turn of it ended, the recorded one did not."""
         run = self.run
-        if run.ends.get(run.agent) and not self.stopped:
+        if (run.ends.get(run.agent) or run.left() is not None) and not self.stopped:
             problem = f"was not reached: {said}"
             self.differs(Divergence(what="end", run=run.number, path=run.agent, line=run.line, problem=problem))
 
@@ -235,9 +258,6 @@ class Playback:
         """The run has come to its end, so it has asked for all that the record has."""
         run, left = self.run, self.run.left()
         if left is None:
-            return
-        if not run.finished:
-            self.cut_off = True
             return
         record = left.record
         gone = Difference(f"model call at step {record.step}", f"{record.purpose} by {record.model}", "")
@@ -257,17 +277,8 @@ class Playback:
     def cross(self, boundary: RecordedBoundary, now: BoundaryRecord, seed: Messages) -> None:
         """A boundary is crossed that was crossed before, with what it holds now."""
         if differences := self.crossed(boundary, now, seed):
-            record = boundary.record
-            at = Divergence(
-                what="boundary",
-                run=self.run.number,
-                path=record.path,
-                step=record.step,
-                line=boundary.line,
-                problem=f"from {record.source} to {record.target} differs",
-                differences=differences,
-            )
-            self.differs(at)
+            ends = f"from {boundary.record.source} to {boundary.record.target}"
+            self.differs(self.at_boundary(boundary, f"{ends} differs", differences))
 
     def crossed(self, boundary: RecordedBoundary, now: BoundaryRecord, seed: Messages) -> tuple[Difference, ...]:
         """What of a boundary is not as it was: its ends, its notes, or what crosses."""

@@ -88,6 +88,7 @@ class RecordedRun:
         self.boundaries: dict[str, deque[RecordedBoundary]] = {}
         self.returned: dict[str, Queue[SubagentRecord]] = {}
         self.ends: dict[str, Queue[TurnRecord]] = {}
+        self.states: dict[str, Queue[StateRecord]] = {}
         self.denied: dict[tuple[str, str], str] = {}
         self.answers: dict[tuple[str, str], Message] = {}
         self.branches: Counter[str] = Counter()
@@ -239,6 +240,8 @@ class _Loading:
                 run.results.setdefault(key, deque()).append((line, record))
             case SubagentRecord(event="end"):
                 run.returned.setdefault(asked_by(record), deque()).append((line, record))
+            case StateRecord(path=path, layer="") if is_top(path) and not self._over:
+                run.states.setdefault(path, deque()).append((line, record))
             case AuditRecord(name="denied"):
                 run.denied[record.path, record.call_id] = str(msgspec.json.decode(record.data).get("why", "no"))
             case AgentRecord():

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from handrail.agent.introducing import spec_digest, told_settings
+from handrail.agent.introducing import output_digest, spec_digest, told_settings
+from handrail.agent.models import OutputSchema
 from handrail.agent.replay.differences import Difference, like, of_mappings, of_messages, of_tools
 from handrail.filters import History, digest
 from handrail.filters.messages import Messages
@@ -40,9 +41,10 @@ class Comparing:
 
     def _is_asked_alike(self, call: "RecordedCall", turn: "TurnState", request: "ChatRequest") -> bool:
         record, bound = call.record, turn.bound
-        plain = not record.instructions and record.tools is None and record.settings is None
+        plain = not record.instructions and record.tools is None and record.settings is None and record.output is None
         same = request.instructions is turn.instructions and request.tools is bound.specs
-        if not plain or not same or request.settings is not bound.settings:
+        own = bound.output.schema if bound.output is not None else None
+        if not plain or not same or request.settings is not bound.settings or request.output is not own:
             return False
         known = self._plain.get(bound.name)
         if known is None:
@@ -51,7 +53,7 @@ class Comparing:
 
     def _asked(self, call: "RecordedCall", turn: "TurnState", request: "ChatRequest") -> Iterator[Difference]:
         record, agent = call.record, self.run.agents.get(turn.bound.name, _NONE)
-        yield from of_mappings("instructions", self._instructions(call, agent), request.instructions)
+        yield from _of_instructions(self._instructions(call, agent), request.instructions)
         now = {spec.name: spec_digest(spec) for spec in request.tools}
         known = agent.specs
         if known is None:
@@ -70,6 +72,8 @@ class Comparing:
         if agent.output and "schema" not in agent.output:
             output = {name: value for name, value in output.items() if name != "schema"}
         yield from of_mappings("output", _told(agent.output), _told(output))
+        own = turn.bound.output.schema if turn.bound.output is not None else None
+        yield from _of_outputs(call.record.output, request.output, own)
 
     def _instructions(self, call: "RecordedCall", agent: AgentRecord) -> dict[str, str]:
         names = agent.blocks or ("agent", *[f"block {place}" for place in range(2, len(agent.instructions) + 1)])
@@ -77,8 +81,10 @@ class Comparing:
         if words := self.run.given.get("instructions"):
             then["run"] = words
         changed = call.record.instructions
-        then |= {name: text for name, text in changed.items() if text is not None}
-        return {name: text for name, text in then.items() if changed.get(name, text) is not None}
+        said = {name: text for name, text in changed.items() if text is not None}
+        then = {name: text for name, text in (then | said).items() if changed.get(name, text) is not None}
+        # Where all are told, they are told in their order.
+        return said if said.keys() == then.keys() else then
 
     def _messages(self, call: "RecordedCall", turn: "TurnState", request: "ChatRequest") -> Iterator[Difference]:
         sent, view, changed = request.messages, turn.history, call.record.request
@@ -124,6 +130,20 @@ class Comparing:
 def digest_of(messages: Messages) -> str:
     """The digest of messages, kept up where they are a history."""
     return messages.digest if isinstance(messages, History) else digest(messages)
+
+
+def _of_instructions(then: Mapping[str, str], now: Mapping[str, str]) -> Iterator[Difference]:
+    yield from of_mappings("instructions", then, now)
+    if then.keys() == now.keys() and list(then) != list(now):
+        yield Difference("the order of the instructions", "\n".join(then), "\n".join(now))
+
+
+def _of_outputs(then: str | None, now: OutputSchema | None, own: OutputSchema | None) -> Iterator[Difference]:
+    # What the agent itself asks for was compared as such.
+    as_now = None if now is own or now == own else output_digest(now)
+    if then != as_now:
+        sides = ["its own" if each is None else f"digest {each}" if each else "" for each in (then, as_now)]
+        yield Difference("the schema of the answer", *sides)
 
 
 def _told(values: Mapping[str, Any]) -> dict[str, str]:

@@ -1,8 +1,9 @@
 """Rerun: a session's runs once more through the kernel, with today's agents and the recorded answers."""
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import msgspec
@@ -112,7 +113,7 @@ async def rerun(
         play = Playback(recorded, permitted)
         graph = graph_of(agent, middleware)
         await perform(play, graph, deps=deps, policy=policy, on_event=on_event)
-        lacks |= play.comparing.lacks | _unlike_layers(recorded, middleware)
+        lacks |= play.comparing.lacks | dict(_unlike_given(recorded, middleware, policy))
         divergence = play.divergence
         done.append(_ran(play))
         if divergence is not None:
@@ -154,13 +155,18 @@ def tools_of(graph: Graph) -> list[str]:
     return [name for bound in graph.agents.values() for name in (*bound.tools, *bound.handoffs)]
 
 
-def _unlike_layers(run: RecordedRun, middleware: Sequence[Middleware]) -> dict[str, None]:
+def _unlike_given(
+    run: RecordedRun, middleware: Sequence[Middleware], policy: "Policy | None"
+) -> Iterator[tuple[str, None]]:
     then, now = list(run.given.get("layers", [])), [layer_name(layer) for layer in middleware]
-    if then == now:
-        return {}
-    return {
-        f"run {run.number} as it was given: layers {', '.join(then) or 'none'}, now {', '.join(now) or 'none'}": None
-    }
+    if then != now:
+        was, stands = [", ".join(names) or "none" for names in (then, now)]
+        yield f"run {run.number} as it was given: layers {was}, now {stands}", None
+    # Where its file lies may be another place today.
+    files = [str(run.given.get("policy", "")), str(policy.file) if policy is not None else ""]
+    was, stands = [PurePath(each).name or "none" for each in files]
+    if was != stands:
+        yield f"run {run.number} as it was given: policy {was}, now {stands}", None
 
 
 def _ran(play: Playback) -> Ran:
@@ -206,18 +212,23 @@ async def perform(
     scope.channels, scope.privates = kept_channels(graph.channels, run.state), dict(run.privates)
     first = graph.agents[run.agent]
     result = None
+    task = asyncio.current_task()
+    cancels = task.cancelling() if task is not None else 0
     try:
         if graph.requires:
             check_reachable(graph, first, deps)
         result = await conduct(again, scope, first, _entered(run, play), run.values or None)
     except Stopped:
-        return None
+        result = None
     except asyncio.CancelledError:
         if not play.stopped:
             raise
     except Exception as error:  # noqa: BLE001  # whatever ends a run is compared with how it ended
         with suppress(Stopped):
             play.failed(said_of(error))
+    if task is not None and task.cancelling() > cancels:
+        # Whoever waits for the replay has stopped it; how the run ended by that is no finding.
+        raise asyncio.CancelledError
     if not play.stopped:
         play.end()
     return result

@@ -5,22 +5,27 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from handrail.agent.journals import Log
 from handrail.agent.replay.differences import Difference, of_mappings, of_messages
 from handrail.agent.replay.divergences import Divergence
 from handrail.agent.replay.failures import said_of
 from handrail.agent.replay.playback import Playback
 from handrail.filters import History, Message, digest
+from handrail.filters.canonical import canonical
 from handrail.filters.messages import Messages
 from handrail.filters.sensitivity import judge, token
 from handrail.sessions import (
     HandoffRecord,
     MessageRecord,
+    StateRecord,
     SubagentRecord,
     ToolCallRecord,
     ToolResultRecord,
     TurnRecord,
 )
+from handrail.sessions.paths import is_top
 from handrail.sessions.records import AnyRecord, asked_by
 
 if TYPE_CHECKING:
@@ -31,7 +36,7 @@ if TYPE_CHECKING:
 class Watching(Log):
     """A log that writes nothing: each record is held beside the one that was written."""
 
-    __slots__ = ("_play", "run")
+    __slots__ = ("_begun", "_play", "run")
 
     def __init__(self, play: Playback, graph: "Graph") -> None:
         super().__init__(None, graph.descriptors)
@@ -39,6 +44,7 @@ class Watching(Log):
         self.run: Run | None = None
         """The run that is watched, once there is one."""
         self._play = play
+        self._begun = False  # what was given to the run itself is written before its first turn
 
     def write(self, *records: AnyRecord) -> None:
         """Compares the records, as `stage` does."""
@@ -74,6 +80,12 @@ class Watching(Log):
                 returned = run.returned.get(asked_by(record))
                 fields = [(line, _end(each)) for line, each in [returned.popleft()]] if returned else []
                 self._fields("boundary", record.path, fields, _end(record))
+            case TurnRecord(event="start"):
+                self._begun = True
+            case StateRecord(path=path, layer="") if self._begun and is_top(path):
+                states = run.states.get(path)
+                written = [(line, _written(each)) for line, each in [states.popleft()]] if states else []
+                self._fields("state", path, written, _written(record))
             case TurnRecord(event="end"):
                 ends = run.ends.get(record.path)
                 told = [(line, _told(each)) for line, each in [ends.popleft()]] if ends else []
@@ -150,17 +162,23 @@ class Watching(Log):
         self, what: str, path: str, recorded: Sequence[tuple[int, dict[str, str]]], now: dict[str, str]
     ) -> None:
         if not recorded:
+            if what == "end" and self._play.goes_on(path):
+                self._fails(path, 0)
             self._play.missing(what, path, 0, "is not in the record")
             return
         ((line, then),) = recorded
         if what == "end" and now["error"] and now["error"] != then["error"]:
             self._fails(path, line)
         if differences := list(of_mappings(what, then, now)):
-            # What an agent answered may be a secret; it is shown with its label where the agent says it.
-            shown = [
-                Difference(each.where, "…", "…") if each.where.endswith("answer") else each for each in differences
-            ]
+            # What an agent answered, or a channel holds, may be a secret, and has no label here.
+            is_told = {"end status", "end error", "boundary status"}
+            shown = [each if each.where in is_told else Difference(each.where, "…", "…") for each in differences]
             self._differs(what, path, line, shown)
+
+
+def _written(record: StateRecord) -> dict[str, str]:
+    values = msgspec.json.decode(record.values)
+    return {name: canonical(value).decode() for name, value in values.items()}
 
 
 def _told(record: TurnRecord) -> dict[str, str]:

@@ -33,13 +33,15 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
 
     With `answers` `none` up to the first request in each branch that differs; with `recorded` beyond it, `proven` False
     from there on; `live` up to where a model was asked (`live_calls` times, with `output` in the end). `divergence` is
-    where the session does not replay before anything is otherwise; `notes` say what ended a run early.
+    where the session does not replay before anything is otherwise; `others` is what else would not have been as it was:
+    calls and results of tools, answers and ends that no later request shows; `notes` say what ended a run early.
     """
 
     path: str
     answers: Kind
     comparisons: tuple[Comparison, ...]
     divergence: Divergence | None = None
+    others: tuple[Divergence, ...] = ()
     notes: tuple[str, ...] = ()
     live_calls: int = 0
     output: str = ""
@@ -52,11 +54,12 @@ class WhatIf(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def same(self) -> bool:
         """Whether all would have been as it was."""
-        return self.divergence is None and not self.differing
+        return self.divergence is None and not self.differing and not self.others
 
     def __str__(self) -> str:
         counts = f"{len(self.comparisons)} boundaries and requests, {len(self.differing)} otherwise"
         lines = [f"{counts} (answers: {self.answers})", *[str(each) for each in self.differing]]
+        lines += [str(each) for each in self.others]
         lines += [f"it diverges before that: {self.divergence}"] if self.divergence is not None else []
         lines += [f"{self.live_calls} live model calls: {self.output}"] if self.live_calls else []
         return "\n".join([*lines, *self.notes])
@@ -137,6 +140,7 @@ def _whole(path: str, kind: Kind, plays: Sequence[Altered]) -> WhatIf:
         answers=kind,
         comparisons=tuple([each for play in plays for each in play.comparisons]),
         divergence=next((play.divergence for play in plays if play.divergence is not None), None),
+        others=tuple([other for play in plays for other in play.others]),
         notes=tuple([note for play in plays for note in play.notes]),
         live_calls=sum([play.live_calls for play in plays]),
         output=output,

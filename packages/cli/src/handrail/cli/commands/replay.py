@@ -83,8 +83,8 @@ def _what_if(session: "Where | Session", agent: "Agent", as_json: bool, **option
 
     found = what_if_sync(session, agent, **options)
     if as_json:
-        fields = {"comparisons": found.comparisons, "divergence": found.divergence, "notes": found.notes}
-        say_json({"ok": found.same, "answers": found.answers, **fields})
+        fields = {"comparisons": found.comparisons, "divergence": found.divergence, "others": found.others}
+        say_json({"ok": found.same, "answers": found.answers, **fields, "notes": found.notes})
     else:
         say(str(found))
     return found.same
