@@ -1,6 +1,7 @@
 """What differs between two sessions by meaning, and what does not count."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -181,6 +182,36 @@ def test_agents_are_compared_by_what_they_are_told_and_what_they_can_do(tmp_path
     changed, added = difference.agents
     assert [(each.field, each.b) for each in changed.changes] == [("model", "two")]
     assert (added.what, added.b) == ("added", {"name": "billing"})
+
+
+def test_what_an_agent_was_told_before_counts_beside_what_it_is_told_now(tmp_path: Path) -> None:
+    def told(name: str, *instructions: str) -> Path:
+        records = [AgentRecord(name="desk", instructions=(each,)) for each in instructions]
+        return written(tmp_path / name, *records)
+
+    first, second = told("a", "v1", "v2"), told("b", "v0", "v2")
+    (pair,) = diff(first, second).agents
+    assert [change.field for change in pair.changes] == ["earlier[0].instructions[0]"]
+    assert diff(first, told("c", "v1", "v1", "v2")).same
+    assert not diff(told("d", "v2"), first).same
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [{"instructions": {"agent": "Be kind."}}, {"tools": {}}, {"settings": {"temperature": 0.1}}, {"output": ""}],
+)
+def test_a_model_call_that_was_asked_otherwise_than_the_agent_is_told_differs(
+    tmp_path: Path, request_: dict[str, Any]
+) -> None:
+    def answered(name: str, **asked: Any) -> Path:
+        made = ModelCallRecord(path="desk", step=1, model="m", message_id="m1", **asked)
+        return written(tmp_path / name, made, MessageRecord(path="desk", message=assistant("Yes.", id="m1")))
+
+    plain, other = answered("a"), answered("b", **request_)
+    for one, two in ((plain, other), (other, plain)):
+        (row,) = diff(one, two).lanes[0].rows
+        assert (row.what, row.changes[0].field.partition(".")[0]) == ("changed", "request")
+    assert diff(other, answered("c", **request_)).same
 
 
 def test_an_edit_of_a_view_is_compared_by_what_it_removed(tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def _meant(side: Side) -> dict[str, Any]:
     told = meaning(side.message, side.answers)
     for field in ("finish_reason", "aside", "rejects"):
         told[field] = getattr(side, field)
-    return told
+    return {**told, "request": side.request} if side.request else told
 
 
 def _levels(told: list[dict[str, Any]]) -> list[list[Any]]:

@@ -16,13 +16,15 @@ second alone."""
 class Side(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
     """A message where it was said: its line in the file (from 1; of a foreign transcript the number of the message, of
     a seed 0), which model said it and why it ended. `answers` is the place of the call that a result answers, in the
-    last response (from 0); `aside` and `rejects` are as in its record."""
+    last response (from 0); `request` is what of its model call was not as the agent's record has it; `aside` and
+    `rejects` are as in its record."""
 
     message: Message
     line: int = 0
     model: str = ""
     finish_reason: str = ""
     answers: int | None = None
+    request: dict[str, Any] = {}
     aside: bool = False
     rejects: bool = False
 

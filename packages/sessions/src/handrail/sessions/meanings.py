@@ -120,9 +120,20 @@ class Meaning:
             case AgentRecord(name=name):
                 told = _plain(record)
                 del told["name"]
-                self.agents[name] = Fact(told, line)
+                self._introduce(name, told, line)
             case _:
                 pass
+
+    def _introduce(self, name: str, told: dict[str, Any], line: int) -> None:
+        known = self.agents.get(name)
+        if known is None:
+            self.agents[name] = Fact(told, line)
+            return
+        # What it was told before counts too: runs were answered by that.
+        earlier: list[Any] = known.told.get("earlier", [])
+        last = {field: value for field, value in known.told.items() if field != "earlier"}
+        if last != told:
+            self.agents[name] = Fact({**told, "earlier": [*earlier, last]}, line)
 
     def _track(self, path: str) -> Track:
         track = self.tracks.get(path)
@@ -138,6 +149,7 @@ class Meaning:
             line,
             model=asked.model if asked is not None else "",
             finish_reason=asked.finish_reason if asked is not None else "",
+            request=_otherwise(asked) if asked is not None else {},
             aside=isinstance(record, MessageRecord) and record.aside,
             rejects=isinstance(record, MessageRecord) and record.rejects is not None,
         )
@@ -228,3 +240,9 @@ def _left_over(record: Unknown) -> list[Any]:
     known = record.record.__struct_fields__ if record.record is not None else ()
     rest = {name: value for name, value in told.items() if name not in (*_NO_MEANING, *known)}
     return [{"kind": record.kind, **rest}] if rest or record.record is None else []
+
+
+def _otherwise(asked: ModelCallRecord) -> dict[str, Any]:
+    told = {"instructions": asked.instructions or None, "tools": asked.tools, "settings": asked.settings}
+    found = {name: value for name, value in told.items() if value is not None}
+    return found if asked.output is None else {**found, "output": asked.output}
