@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import BinaryIO, Literal
 
+from handrail.filters.hashes import sha256
 from handrail.sessions.again import Again
 from handrail.sessions.codec import Forged
 from handrail.sessions.errors import DamagedSession, TamperedRecord
