@@ -1,5 +1,7 @@
 """Encrypted sessions: whole and secret, or refused with the line at fault."""
 
+import json
+import shutil
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +29,6 @@ from handrail.sessions import (
     verify,
 )
 from handrail.sessions.lines import ZEROS, link
-from handrail.sessions.records import EncryptedRecord
 from handrail.sessions.vaults import Sealer, Vault
 from sessions.conversations import CHEAP, WORDS, Conversation, secret
 
@@ -114,11 +115,12 @@ def test_a_torn_end_is_cut_without_a_gap_in_the_numbers(path: Path) -> None:
 def test_a_batch_that_did_not_arrive_is_numbered_as_if_it_had_never_been() -> None:
     vault = Vault("s1", 1, secret().key(Path("s"), b"0" * 16, CHEAP))
     sealer = Sealer(vault, "a", 2)
-    first = [sealer.sealed("a", (said("x"), said("y"))) for _ in range(2)]
-    assert [[each.number for each in batch if isinstance(each, EncryptedRecord)] for batch in first] == [[2, 3], [2, 3]]
-    (after,) = sealer.sealed("b", (said("z"),))
-    assert isinstance(after, EncryptedRecord)
-    assert after.number == 4
+
+    def numbers(head: str, count: int) -> list[int]:
+        seal = sealer.batch(head)
+        return [json.loads(seal(head, said("x")))["number"] for _ in range(count)]
+
+    assert (numbers("a", 2), numbers("a", 2), numbers("b", 1)) == ([2, 3], [2, 3], [4])
 
 
 @pytest.mark.parametrize(
@@ -148,6 +150,67 @@ def test_a_line_of_another_file_with_the_same_passphrase_does_not_fit(path: Path
     other = talk(tmp_path / "other.jsonl", passphrase).read_bytes().splitlines()
     made = forged(path, lambda lines: [*lines[:2], other[2], *lines[3:]])
     assert (verify(made, passphrase=passphrase).state, verify(made, passphrase=passphrase).line) == ("tampered", 3)
+
+
+def went_on(path: Path, passphrase: Passphrase) -> tuple[list[bytes], list[bytes]]:
+    """The lines of two copies of one file that went on, each in its own way."""
+    copy = path.with_name("copy.jsonl")
+    shutil.copy(path, copy)
+    for each in (path, copy):
+        with Journal.open(each, passphrase=passphrase, fsync="never") as journal:
+            journal.append(said(f"{each.name} first"))
+            journal.append(said(f"{each.name} second"), said(f"{each.name} third"))
+    return path.read_bytes().splitlines(), copy.read_bytes().splitlines()
+
+
+def test_lines_of_a_copy_that_went_on_another_way_do_not_fit(path: Path) -> None:
+    passphrase, begun = secret(), len(path.read_bytes().splitlines())
+    ours, theirs = went_on(path, passphrase)
+    for at in range(begun, len(ours)):
+        mixed = [*ours[:at], theirs[at], *ours[at + 1 :]]
+        made = forged(path, lambda _, mixed=mixed: mixed)  # type: ignore[misc]  # bound here
+        assert verify(made, passphrase=passphrase).state == "tampered"
+        with pytest.raises(TamperedRecord):
+            list(read(made, passphrase=passphrase))
+
+
+def test_a_record_that_was_cut_off_and_written_anew_does_not_come_back(path: Path) -> None:
+    passphrase, before = secret(), path.read_bytes()
+    with Journal.open(path, passphrase=passphrase) as journal:
+        journal.append(said("I owe you nothing."))
+    cut = path.read_bytes().splitlines()
+    path.write_bytes(before)
+    with Journal.open(path, passphrase=passphrase) as journal:
+        journal.append(said("I owe you 100."))
+        journal.append(said("Fine."))
+    made = forged(path, lambda lines: [*lines[:-2], cut[-1], lines[-1]])
+    assert verify(made, passphrase=passphrase).state == "tampered"
+    with pytest.raises(TamperedRecord):
+        Session.open(made, passphrase=passphrase)
+
+
+def test_whoever_decrypts_sees_that_each_line_follows_the_one_before(path: Path) -> None:
+    lines = path.read_bytes().splitlines()
+    lines[1] = lines[1].replace(b'"kind"', b'"batch":0,"kind"')
+    path.write_bytes(b"".join([line + b"\n" for line in lines]))
+    with pytest.raises(TamperedRecord, match="follow") as caught:
+        list(read(path, passphrase=secret()))
+    assert caught.value.line == 3
+    with pytest.raises(TamperedRecord, match="follow"):
+        Session(path, passphrase=secret()).tail(100)
+
+
+def test_a_footer_is_proved_by_its_values_in_whatever_order_they_stand(path: Path, tmp_path: Path) -> None:
+    *lines, footer = export(path, tmp_path / "sealed.jsonl", passphrase=secret()).read_bytes().splitlines()
+    fields = json.loads(footer)
+    fields["counts"] = dict(reversed(fields["counts"].items()))
+    other = json.dumps({name: fields[name] for name in ("prev", "kind", "head", "check", "counts")})
+    made = tmp_path / "other.jsonl"
+    made.write_bytes(b"\n".join([*lines, other.encode(), b""]))
+    assert verify(made, passphrase=secret()).state == "intact"
+    del fields["check"]
+    made.write_bytes(b"\n".join([*lines, json.dumps(fields).encode(), b""]))
+    assert verify(made, passphrase=secret()).state == "tampered"
 
 
 @pytest.mark.parametrize("field", [b'"created_at":1', b'"writer":"handrail', b'"draft":true'])

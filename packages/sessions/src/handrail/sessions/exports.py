@@ -100,7 +100,10 @@ def rewritten(reading: Reading, passphrase: Passphrase | None, *, sealed: bool) 
     for number, _, record in _linked(reading):
         if _is(record, Footer):
             continue
-        line = chained(head, _batch(record), _body(reading, number, header if number == 1 else record, vault))
+        body = _body(reading, number, header if number == 1 else record)
+        if vault is not None and number > 1:
+            body = encode(vault.record(number, head, body))
+        line = chained(head, _batch(record), body)
         head = link(line)
         tally.take(record)
         yield line
@@ -108,12 +111,11 @@ def rewritten(reading: Reading, passphrase: Passphrase | None, *, sealed: bool) 
         yield _footer(tally, head, vault)
 
 
-def _body(reading: Reading, number: int, record: Writable, vault: Vault | None) -> bytes:
+def _body(reading: Reading, number: int, record: Writable) -> bytes:
     try:
-        body = encode(unchained(record))
+        return encode(unchained(record))
     except ValueError as error:
         raise DamagedSession(reading.path, number, str(error)) from None
-    return body if vault is None or number == 1 else encode(vault.record(number, body))
 
 
 def _batch(record: AnyRecord) -> int:

@@ -8,7 +8,7 @@ from handrail.sessions.codec import Forged
 from handrail.sessions.compressions import expanded
 from handrail.sessions.errors import DamagedSession, NotASession, TamperedRecord
 from handrail.sessions.headers import read_header, refuse_endless, refuse_foreign
-from handrail.sessions.lines import Progress, each_line, link
+from handrail.sessions.lines import ZEROS, Progress, each_line, follows, link, prev_of
 from handrail.sessions.opening import open_to_read
 from handrail.sessions.passphrases import Passphrase, Secret, hidden
 from handrail.sessions.places import Given, Where, located
@@ -64,7 +64,7 @@ class Reading:
 
     def lines(self) -> Iterator[tuple[int, int, bytes, AnyRecord]]:
         """Line number, offset, the line itself without its newline, and its record."""
-        footer, number, line = False, 0, b""
+        footer, number, line, head = False, 0, b"", ZEROS
         decode = self.in_order()
         with open_to_read(self.place, 1 << 16) as file:
             for number, offset, line in each_line(file, self.end, self.progress):
@@ -80,9 +80,17 @@ class Reading:
                 if kind is Header and number > 1:
                     raise DamagedSession(self.path, number, SECOND_HEADER)
                 footer = kind is Footer
+                if self.vault is not None:
+                    head = self._follow(number, line, head, record)
                 yield number, offset, line, record
         if line != self.last:
             raise DamagedSession(self.path, number, CHANGED)
+
+    def _follow(self, number: int, line: bytes, head: str, record: AnyRecord) -> str:
+        # What is encrypted is bound to the line before it: whoever decrypts has to see that it stands there.
+        if not follows(line, head, getattr(record, "prev", None)):
+            raise TamperedRecord(self.path, number, "it does not follow the line before it")
+        return link(line)
 
     def in_order(self) -> Decode:
         """What makes records of the lines, called with one after the other from the first; raises `ValueError`, of
@@ -94,14 +102,21 @@ class Reading:
         return self._read(line) if self.vault is None else self.vault.decode(line, self._read)
 
     def backwards(self) -> Iterator[AnyRecord]:
-        """The records from the last to the first; no more of the session is read than is asked for."""
+        """The records from the last to the first; no more of the session is read than is asked for. Raises
+        `DamagedSession` also where a line does not follow the one before it."""
+        before = self.head
         with open_to_read(self.place) as file:
             for line in lines_backwards(file, self.end):
                 try:
-                    yield self.decode(line)
+                    record = self.decode(line)
+                    if link(line) != before:
+                        raise Forged("the line after it does not follow it")
+                    before = getattr(record, "prev", "") or prev_of(line)
+                    yield record
                 except ValueError as error:
                     number = sum(1 for _ in each_line(file, file.tell())) or 1
-                    raise DamagedSession(self.path, number, str(error)) from None
+                    broken = TamperedRecord if self.vault and isinstance(error, Forged) else DamagedSession
+                    raise broken(self.path, number, str(error)) from None
 
     def records(self) -> Iterator[AnyRecord]:
         """The records alone."""

@@ -1,16 +1,17 @@
 """The encryption of a session: AES-256-GCM, one record at a time.
 
-An encrypted record names its own number, which with the format, its version and the file's id is the associated data:
-no line can be moved, left out in the middle, or put in from another file. `prev` and `batch` stay clear, so that the
-chain and the end of a file are checked without the key. The two clear records, header and footer, carry a `check`:
-themselves, encrypted in the place where they stand.
+An encrypted record names its own number, which with the format, its version, the file's id and the hash of the line
+before is the associated data: no line can be moved, left out in the middle, or put in from another file, also not from
+a copy of this one that went on another way. `prev` and `batch` stay clear, so that the chain and the end of a file are
+checked without the key. The two clear records, header and footer, carry a `check`: themselves, encrypted in the place
+where they stand.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
@@ -22,7 +23,7 @@ from handrail.sessions.errors import (
     UnfitCipher,
     WrongPassphrase,
 )
-from handrail.sessions.lines import chained
+from handrail.sessions.lines import ZEROS, chained
 from handrail.sessions.passphrases import Cipher, Cost, Passphrase, new_salt
 from handrail.sessions.records import (
     FORMAT,
@@ -47,6 +48,16 @@ _NONCE = 12
 
 Decode: TypeAlias = Callable[[bytes], AnyRecord]
 """What makes a record of a line; raises `ValueError` where it is none."""
+Seal: TypeAlias = Callable[[str, Writable], bytes]
+"""What makes the JSON object of an encrypted record of a record, and of the hash of the line before it."""
+
+
+class _Proof(msgspec.Struct):
+    """What the check of a footer says, in whatever order."""
+
+    kind: Literal["footer"]
+    counts: dict[str, int]
+    head: str
 
 
 class Vault:
@@ -55,46 +66,50 @@ class Vault:
     def __init__(self, id: str, version: int, key: AESGCM) -> None:
         self._key = key
         self._before = b"%s %d\n" % (FORMAT.encode(), version)
-        self._after = b"\n" + id.encode()
+        self._id = b"\n" + id.encode() + b"\n"
 
     @classmethod
     def create(cls, path: Where, header: Header, passphrase: Passphrase) -> tuple[Vault, Header]:
         """The vault for a new file, and its header with what opens it. Raises `UnfitCipher`."""
         salt, cost = new_salt(), passphrase.cost
         vault = cls(header.id, VERSION, passphrase.key(path, salt, cost))
-        check = vault.seal(1, _header_text(header))
+        check = vault.seal(1, ZEROS, _header_text(header))
         cipher = Cipher(name=CIPHER, kdf=KDF, salt=salt, n=cost.n, r=cost.r, p=cost.p, check=check)
         return vault, msgspec.structs.replace(header, cipher=cipher)
 
-    def seal(self, number: int, text: bytes) -> bytes:
-        """The text as what stands in line `number`: nonce, ciphertext and tag."""
+    def seal(self, number: int, prev: str, text: bytes) -> bytes:
+        """The text as what stands in line `number`, behind the line of the hash `prev`: nonce, ciphertext and tag."""
         nonce = os.urandom(_NONCE)
-        return nonce + self._key.encrypt(nonce, text, b"%b%d%b" % (self._before, number, self._after))
+        return nonce + self._key.encrypt(nonce, text, self._place(number, prev))
 
-    def open(self, number: int, data: bytes) -> bytes:
+    def open(self, number: int, prev: str, data: bytes) -> bytes:
         """The text that was sealed. Raises `Forged`."""
         from cryptography.exceptions import InvalidTag
 
         try:
-            return self._key.decrypt(data[:_NONCE], data[_NONCE:], b"%b%d%b" % (self._before, number, self._after))
+            return self._key.decrypt(data[:_NONCE], data[_NONCE:], self._place(number, prev))
         except (InvalidTag, ValueError):
             pass
         raise Forged("it does not decrypt: it was changed after it was written, or comes from elsewhere")
 
-    def record(self, number: int, text: bytes) -> EncryptedRecord:
-        """A record's JSON as an encrypted record that is to stand in line `number`."""
-        return EncryptedRecord(number=number, data=self.seal(number, text))
+    def _place(self, number: int, prev: str) -> bytes:
+        return b"%b%d%b%b" % (self._before, number, self._id, prev.encode())
+
+    def record(self, number: int, prev: str, text: bytes) -> EncryptedRecord:
+        """A record's JSON as an encrypted record that is to stand in line `number`, behind the line of this hash."""
+        return EncryptedRecord(number=number, data=self.seal(number, prev, text))
 
     def footer(self, number: int, footer: Footer) -> Footer:
         """The footer with its check."""
-        return msgspec.structs.replace(footer, check=self.seal(number, _footer_text(footer)))
+        return msgspec.structs.replace(footer, check=self.seal(number, footer.head, _footer_text(footer)))
 
     def proves(self, number: int, footer: Footer) -> bool:
         """Whether the footer was written by who has the passphrase."""
         try:
-            return footer.check is not None and self.open(number, footer.check) == _footer_text(footer)
-        except Forged:
+            proof = msgspec.json.decode(self.open(number, footer.prev, footer.check or b""), type=_Proof)
+        except (Forged, msgspec.DecodeError):
             return False
+        return (proof.counts, proof.head) == (footer.counts, footer.head)
 
     def decode(self, line: bytes, read: Decode, place: int = 0) -> AnyRecord:
         """The record of a line, which stands in `place` where that is known. Raises `ValueError`, of which `Forged`."""
@@ -102,7 +117,7 @@ class Vault:
         if type(sealed) is EncryptedRecord:
             if place and sealed.number != place:
                 raise Forged(_elsewhere(sealed.number, place))
-            return read(chained(sealed.prev, sealed.batch, self.open(sealed.number, sealed.data)))
+            return read(chained(sealed.prev, sealed.batch, self.open(sealed.number, sealed.prev, sealed.data)))
         if type(sealed) is Footer and place and not self.proves(place, sealed):
             raise Forged("the footer was not written with the passphrase of this session")
         return read(line)
@@ -112,7 +127,7 @@ class Vault:
         `Forged`."""
         sealed = decode_envelope(line)
         if isinstance(sealed, EncryptedRecord):
-            self.open(sealed.number, sealed.data)
+            self.open(sealed.number, sealed.prev, sealed.data)
         return sealed
 
     def in_order(self, read: Decode) -> Decode:
@@ -130,7 +145,7 @@ class Vault:
 class Sealer:
     """Encrypts what a journal writes, and keeps count of it: a batch that did not arrive leaves no gap in the numbers.
 
-    `sealed` is called at every batch, with the journal's head at that moment: where that is still the old one, nothing
+    `batch` is called at every batch, with the journal's head at that moment: where that is still the old one, nothing
     of the batch before was written.
     """
 
@@ -140,13 +155,17 @@ class Sealer:
         self._next = number
         self._made = 0
 
-    def sealed(self, head: str, records: Sequence[Writable]) -> tuple[Writable, ...]:
-        """The records of the batch that comes after `head`, encrypted."""
+    def batch(self, head: str) -> Seal:
+        """What encrypts the records of the batch that comes after `head`, called with one after the other."""
         if head != self._head:
             self._head, self._next = head, self._next + self._made
-        self._made = len(records)
-        seal = self._vault.record
-        return tuple([seal(number, encode(unchained(each))) for number, each in enumerate(records, self._next)])
+        self._made = 0
+        return self._seal
+
+    def _seal(self, prev: str, record: Writable) -> bytes:
+        number = self._next + self._made
+        self._made += 1
+        return encode(self._vault.record(number, prev, encode(unchained(record))))
 
 
 def locked_in_order() -> Decode:
@@ -181,7 +200,7 @@ def unlocked(path: Where, header: Header, version: int, passphrase: Passphrase |
         raise UnfitCipher(path, f"it is {cipher.name} with a key by {cipher.kdf}; known: {CIPHER} by {KDF}")
     vault = Vault(header.id, version, passphrase.key(path, cipher.salt, Cost(cipher.n, cipher.r, cipher.p)))
     try:
-        text = vault.open(1, cipher.check)
+        text = vault.open(1, ZEROS, cipher.check)
     except Forged:
         raise WrongPassphrase(path) from None
     if _known(read(text)) != msgspec.structs.replace(header, prev="", batch=0, cipher=None):

@@ -157,11 +157,12 @@ class Journal:
         if records:
             self._appending = True
             try:
-                if self._sealer is not None:
-                    records = self._sealer.sealed(self.head, records)
+                seal = None if self._sealer is None else self._sealer.batch(self.head)
                 head, lines, batch = self.head, [], len(records) - 1
                 for record in records:
-                    if type(record) is Unknown or record.prev or record.batch:
+                    if seal is not None:
+                        body = seal(head, record)
+                    elif type(record) is Unknown or record.prev or record.batch:
                         body = encode(unchained(record))
                     else:
                         try:
