@@ -588,6 +588,16 @@ def test_boundaries_and_differences_are_read_out_of_every_store(store: Store, ta
     assert not diff(store.open("talk"), store.open("other")).same
 
 
+def test_titles_tags_and_searches_take_half_a_surrogate_pair_as_messages_do(store: Store) -> None:
+    store.create("a", title="a \ud800", tags=["t\udc00"])
+    store.rename("a", "b \ud800")
+    store.tag("a", "u\ud800")
+    store.untag("a", "t\udc00")
+    entry = store.entry("a")
+    assert (entry.title, entry.tags) == ("b \ufffd", ("u\ufffd",))
+    assert list(store.search("\ud800")) == []
+
+
 def test_half_a_surrogate_pair_is_replaced_and_whole_numbers_keep_every_digit(store: Store, tmp_path: Path) -> None:
     numbers = '{"id": 2512292042121000001, "big": 123456789012345678901234567890, "f": 1.0, "e": 1e3}'
     asked = ToolCall("c1", "scrape", numbers)

@@ -9,6 +9,7 @@ import pytest
 
 from handrail.filters import user
 from handrail.sessions import (
+    DamagedSession,
     JournalFailed,
     MessageRecord,
     SessionConflict,
@@ -34,6 +35,64 @@ def test_a_database_of_a_newer_version_is_refused_with_both_versions(tmp_path: P
     with open_store(path) as store, pytest.raises(UnsupportedStore, match=r"version 7; .* version 1"):
         store.list()
     assert path.read_bytes() == before
+
+
+def changed(path: Path, sql: str, *values: object) -> None:
+    with sqlite3.connect(path) as other:
+        other.execute(sql, values)
+    other.close()
+
+
+def test_lines_that_became_text_read_as_they_did_and_are_gone_on_with(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with open_store(path) as store, store.open("desk") as session:
+        session.append(said("größer"))
+    changed(path, "UPDATE handrail_lines SET line = CAST(line AS TEXT)")
+    with open_store(path) as store:
+        with store.open("desk") as session:
+            session.append(said("two"))
+        assert [message.text for message in store.open("desk").log] == ["größer", "two"]
+        assert verify(store.place("desk")).state == "intact"
+        assert [found.message for found in store.search("größer")] == ["größer"]
+
+
+def test_a_number_in_place_of_a_line_is_damage_and_asks_for_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with open_store(path) as store, store.open("desk") as session:
+        session.append(said("one"))
+        session.append(said("two"))
+    changed(path, "UPDATE handrail_lines SET line = 900000000000 WHERE place = (SELECT max(place) FROM handrail_lines)")
+    with open_store(path) as store:
+        verdict = verify(store.place("desk"))
+        assert (verdict.state, verdict.line) == ("damaged", 3)
+
+
+@pytest.mark.parametrize("column", ["labels", "summary"])
+def test_what_others_made_unreadable_beside_the_lines_is_told_and_the_session_still_opens(
+    tmp_path: Path, column: str
+) -> None:
+    path = tmp_path / "s.db"
+    with open_store(path) as store, store.open("desk") as session:
+        session.append(said("one"))
+    changed(path, f"UPDATE handrail_sessions SET {column} = ?", b"\xff{")
+    with open_store(path) as store:
+        with pytest.raises(StoreFailed, match="not as it was written"):
+            list(store.list())
+        assert [message.text for message in store.open("desk").log] == ["one"]
+
+
+@pytest.mark.parametrize("size", [3, 300_000])
+def test_a_row_that_is_missing_is_damage_where_it_was(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "s.db"
+    with open_store(path) as store, store.open("desk") as session:
+        for text in ("one", "x" * size, "three", "four"):
+            session.append(said(text))
+    changed(path, "DELETE FROM handrail_lines WHERE place = (SELECT place FROM handrail_lines LIMIT 1 OFFSET 2)")
+    with open_store(path) as store:
+        verdict = verify(store.place("desk"))
+        assert (verdict.state, verdict.line) == ("damaged", 3)
+        with pytest.raises(DamagedSession, match="line 3"):
+            _ = store.open("desk").log
 
 
 def test_the_tables_stand_beside_those_of_an_application(tmp_path: Path) -> None:

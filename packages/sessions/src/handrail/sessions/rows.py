@@ -209,11 +209,15 @@ class _RowFile(io.RawIOBase):
         if wanted > 0 and not self._is_near(self._at):
             self._near = self._rows.since(self._at, len(view))
         for start, line in self._near:
+            # A row that is missing reads as a hole in a file does, and the chain tells of it.
+            done += _zeros(view[done : max(done, min(wanted, start - self._at))])
             skipped = self._at + done - start
-            if skipped <= len(line) and done < wanted:
+            if 0 <= skipped <= len(line) and done < wanted:
                 piece = (line[skipped:] + b"\n")[: wanted - done]
                 view[done : done + len(piece)] = piece
                 done += len(piece)
+        if wanted > 0 and not done and self._near:
+            done = _zeros(view[:wanted])
         if wanted > 0 and not done:
             raise OSError(errno.ESTALE, "the session was deleted while it was read")
         self._at += done
@@ -221,3 +225,8 @@ class _RowFile(io.RawIOBase):
 
     def _is_near(self, offset: int) -> bool:
         return bool(self._near) and self._near[0][0] <= offset <= self._near[-1][0] + len(self._near[-1][1])
+
+
+def _zeros(view: memoryview) -> int:
+    view[:] = bytes(len(view))
+    return len(view)

@@ -11,7 +11,7 @@ from typing import Generic, Self, TypeVar
 
 import msgspec
 
-from handrail.filters.messages import Message
+from handrail.filters.messages import Message, whole
 from handrail.sessions.paths import name_of
 from handrail.sessions.records import AnyRecord, Header, MessageRecord, SessionRecord, ToolResultRecord, Unknown
 
@@ -105,7 +105,7 @@ def folded(text: str) -> str:
 
 def words_of(text: str) -> tuple[str, ...]:
     """The words that a search asks for."""
-    return tuple(folded(text).split())
+    return tuple(folded(whole(text)).split())
 
 
 def holds(text: str, words: Iterable[str]) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 import msgspec
 
+from handrail.filters.messages import whole
 from handrail.filters.sources import Clock, IdSource
 from handrail.sessions.copies import copied, whole_lines
 from handrail.sessions.errors import SessionConflict, SessionExists, UnknownSession
@@ -133,7 +134,7 @@ class Store(ABC):
         passphrase = self._secret(passphrase)
         self.prepare(id)
         Journal.create(self.place(id), fsync=self.fsync, clock=self.clock, passphrase=passphrase).close()
-        if (labels := Labels(title, tuple(dict.fromkeys(tags)))) != Labels():
+        if (labels := Labels(whole(title), _tags(tags))) != Labels():
             self.relabel(id, lambda _: labels)
         return self.open(id, passphrase=passphrase)
 
@@ -198,15 +199,17 @@ class Store(ABC):
 
     def rename(self, id: str, title: str) -> None:
         """Gives a session this title. Raises `UnknownSession`."""
-        self.relabel(id, lambda labels: msgspec.structs.replace(labels, title=title))
+        self.relabel(id, lambda labels: msgspec.structs.replace(labels, title=whole(title)))
 
     def tag(self, id: str, *tags: str) -> None:
         """Marks a session with these tags too. Raises `UnknownSession`."""
-        self.relabel(id, lambda labels: Labels(labels.title, tuple(dict.fromkeys((*labels.tags, *tags)))))
+        self.relabel(id, lambda labels: Labels(labels.title, _tags((*labels.tags, *tags))))
 
     def untag(self, id: str, *tags: str) -> None:
         """Takes these tags off a session, where it has them. Raises `UnknownSession`."""
-        self.relabel(id, lambda labels: Labels(labels.title, tuple([tag for tag in labels.tags if tag not in tags])))
+        self.relabel(
+            id, lambda labels: Labels(labels.title, tuple([tag for tag in labels.tags if tag not in _tags(tags)]))
+        )
 
     def prune(
         self, older_than: timedelta, *, tag: str | None = None, parents: bool = False, dry_run: bool = False
@@ -295,3 +298,8 @@ class Store(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _tags(tags: Iterable[str]) -> tuple[str, ...]:
+    # As in a message, half of a surrogate pair becomes U+FFFD: no store could keep it.
+    return tuple(dict.fromkeys(map(whole, tags)))

@@ -15,7 +15,17 @@ from handrail.sessions.records import MessageRecord, ToolResultRecord, Unknown
 from handrail.sessions.rows import RowPlace
 from handrail.sessions.searching import Entry, Found, Summary, found
 from handrail.sessions.storing import Labels, Relabel, Store
-from handrail.sessions.tables import ADD_LINE, BEGIN, BITS, Database, TableRows, catch_up, refuse_too_long
+from handrail.sessions.tables import (
+    ADD_LINE,
+    BEGIN,
+    BITS,
+    Database,
+    TableRows,
+    catch_up,
+    data_of,
+    refuse_too_long,
+    understood,
+)
 from handrail.sessions.writer import Fsync
 
 
@@ -49,7 +59,7 @@ class TableStore(Store):
         self._catch_up()
         with self._database.reading() as connection:
             rows = connection.execute(f"{_ENTRIES} ORDER BY updated_at DESC, number DESC").fetchall()
-        return map(_entry, rows)
+        return (_entry(self.name, row) for row in rows)
 
     def entry(self, id: str) -> Entry:
         key = self._checked(id).encode()
@@ -61,13 +71,13 @@ class TableStore(Store):
             row = connection.execute(f"{_ENTRIES} WHERE id = ?", (key,)).fetchone()
         if row is None:
             raise UnknownSession(self.name, id)
-        return _entry(row)
+        return _entry(self.name, row)
 
     def encrypted(self) -> Sequence[str]:
         self._catch_up()
         with self._database.reading() as connection:
             rows = connection.execute(_ENCRYPTED).fetchall()
-        return [bytes(id).decode() for (id,) in rows]
+        return [_id(id) for (id,) in rows]
 
     def _catch_up(self) -> None:
         with self._database.reading() as connection:
@@ -82,10 +92,10 @@ class TableStore(Store):
         for key in keys:
             with self._database.reading() as connection:
                 row = connection.execute(_LINE, (key >> BITS, key)).fetchone()
-            record = decode(bytes(row[1])) if row is not None else None
+            record = decode(data_of(row[1])) if row is not None else None
             record = record.record if isinstance(record, Unknown) else record
             if isinstance(record, MessageRecord | ToolResultRecord):
-                yield found(bytes(row[0]).decode(), record, words)
+                yield found(_id(row[0]), record, words)
 
     def relabel(self, id: str, change: Relabel) -> None:
         key = self._checked(id).encode()
@@ -94,7 +104,7 @@ class TableStore(Store):
             row = connection.execute(select, (key,)).fetchone()
             if row is None:
                 raise UnknownSession(self.name, id)
-            labels = msgspec.json.encode(change(msgspec.json.decode(row[0], type=Labels)))
+            labels = msgspec.json.encode(change(understood(self.name, row[0], Labels)))
             connection.execute("UPDATE handrail_sessions SET labels = ? WHERE id = ?", (labels, key))
 
     def adopt(self, id: str, lines: Iterator[bytes]) -> None:
@@ -143,18 +153,23 @@ def _rows(base: int, lines: Iterator[bytes], now: int) -> Iterator[tuple[int, by
         start += len(line) + 1
 
 
-def _entry(row: Sequence[Any]) -> Entry:
+def _id(data: object) -> str:
+    # No store writes an id that is no UTF-8; others may.
+    return data_of(data).decode(errors="replace")
+
+
+def _entry(store: str, row: Sequence[Any]) -> Entry:
     id, labels, summary, created_at, updated_at, parent, size = row
-    known, seen = msgspec.json.decode(labels, type=Labels), msgspec.json.decode(summary, type=Summary)
+    known, seen = understood(store, labels, Labels), understood(store, summary, Summary)
     return Entry(
-        id=bytes(id).decode(),
+        id=_id(id),
         title=known.title or seen.title,
         tags=known.tags,
         agents=tuple(seen.agents),
         messages=seen.counted,
         created_at=seen.created_at or created_at,
         updated_at=updated_at,
-        parent=bytes(parent).decode() if parent is not None else None,
+        parent=_id(parent) if parent is not None else None,
         size=size,
         encrypted=seen.encrypted,
     )

@@ -10,12 +10,13 @@ import errno
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from handrail.filters.sources import Clock
 from handrail.sessions.codec import decode
+from handrail.sessions.errors import StoreFailed
 from handrail.sessions.lines import ZEROS, link
 from handrail.sessions.rows import Release, Row, Rows
 from handrail.sessions.searching import Summary
@@ -24,6 +25,7 @@ VERSION = 1
 BITS = 36
 """A session has up to 64 GiB, and there are up to 2**27 of them over time."""
 _SPAN = 1 << 20
+_Kind = TypeVar("_Kind")
 
 
 class Cursor(Protocol):
@@ -46,10 +48,14 @@ class Database(ABC):
     """A database with the tables of a store. What goes wrong in it is `StoreFailed`, or `StoreBusy` where others kept
     it busy for too long."""
 
+    name: str
+    """What errors call it; no password is in it."""
     add_text: str
     """The statement that keeps a text under its line's key."""
     drop_texts: str
     """The statement that drops the texts from one key up to another."""
+    line_length = "length(line)"
+    """What gives the bytes of a line."""
     for_update = ""
     """What ends a SELECT whose row is changed next."""
 
@@ -91,12 +97,12 @@ class TableRows(Rows):
         self._marked = False
 
     def size(self) -> int:
-        key, length, _ = self._end("length(line)")
+        key, length, _ = self._end(self._database.line_length)
         return key - self._base + length + 1 if key >= 0 else 0
 
     def head(self) -> str:
         key, line, _ = self._end("line")
-        return link(bytes(line)) if key >= 0 else ZEROS
+        return link(data_of(line)) if key >= 0 else ZEROS
 
     def _end(self, what: str) -> Any:
         with self._database.reading() as connection:
@@ -108,7 +114,7 @@ class TableRows(Rows):
         base = self._base
         with self._database.reading() as connection:
             rows = connection.execute(_SINCE, (base, base + offset, base + offset + span)).fetchall()
-        return [(key - base, bytes(line)) for key, line, _ in rows]
+        return [(key - base, data_of(line)) for key, line, _ in rows]
 
     def write(self, before: str, rows: Sequence[Row], head: str, end: int, *, durable: bool) -> bool:
         refuse_too_long(end)
@@ -166,6 +172,19 @@ _GO_ON = """INSERT INTO handrail_lines (place, line, written_at)
 ADD_LINE = "INSERT INTO handrail_lines (place, line, written_at) VALUES (?, ?, ?)"
 
 
+def data_of(value: object) -> bytes:
+    """What a column of bytes holds: others than a store may have written text there, or a number."""
+    return bytes(value) if isinstance(value, bytes | bytearray | memoryview) else str(value).encode()
+
+
+def understood(store: str, data: object, kind: type[_Kind]) -> _Kind:
+    """What a store keeps beside a session's lines. Raises `StoreFailed` where others have changed it."""
+    try:
+        return msgspec.json.decode(data_of(data), type=kind)
+    except (msgspec.DecodeError, ValueError) as error:
+        raise StoreFailed(store, f"what stands beside a session's lines is not as it was written: {error}") from None
+
+
 def refuse_too_long(end: int) -> None:
     """Raises `OSError` where a session would reach into the keys of the next."""
     if end >> BITS:
@@ -186,13 +205,13 @@ def _step(database: Database, number: int, settled: bool) -> bool:
         row = connection.execute(select, (number,)).fetchone()
         if row is None:
             return False
-        begun, summary, at = int(row[0]), msgspec.json.decode(row[1], type=Summary), row[2]
+        begun, summary, at = int(row[0]), understood(database.name, row[1], Summary), row[2]
         seen, texts = begun, []
         rows = connection.execute(_AFTER, (base + seen, base + seen + _SPAN)).fetchall()
         for key, line, _ in rows:
             seen = key - base + len(line) + 1
             with suppress(ValueError):  # `verify` tells of it
-                if not summary.encrypted and (text := summary.take(decode(bytes(line)))):
+                if not summary.encrypted and (text := summary.take(decode(data_of(line)))):
                     texts.append((key, text))
         connection.executemany(database.add_text, texts)
         more = seen - begun >= _SPAN

@@ -76,7 +76,7 @@ class _Postgres(Database):
     for_update = " FOR UPDATE"
 
     def __init__(self, name: str, url: str) -> None:
-        self._name = name
+        self.name = name
         self._url = url
         self._lock = RLock()
         self._free = Condition(self._lock)
@@ -133,7 +133,7 @@ class _Postgres(Database):
                     connection.execute(_SCHEMA)
                 row = connection.execute("SELECT version FROM handrail_store").fetchone()
             if row is None or row[0] != VERSION:
-                raise UnsupportedStore(self._name, row[0] if row else 0, VERSION)
+                raise UnsupportedStore(self.name, row[0] if row else 0, VERSION)
         except BaseException:
             connection.close()
             raise
@@ -181,7 +181,7 @@ class _Postgres(Database):
         try:
             yield
         except psycopg.Error as error:
-            raise StoreFailed(self._name, _without_password(str(error), self._url)) from None
+            raise StoreFailed(self.name, _without_password(str(error), self._url)) from None
 
     def close(self) -> None:
         with self._lock:

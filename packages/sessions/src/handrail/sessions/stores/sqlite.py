@@ -68,11 +68,12 @@ class SqliteStore(TableStore):
 
 
 class _Sqlite(Database):
+    line_length = "CASE typeof(line) WHEN 'blob' THEN length(line) ELSE length(CAST(line AS BLOB)) END"
     add_text = "INSERT INTO handrail_texts (rowid, folded) VALUES (?, ?)"
     drop_texts = "DELETE FROM handrail_texts WHERE rowid >= ? AND rowid < ?"
 
     def __init__(self, name: str, path: Path, busy: float) -> None:
-        self._name = name
+        self.name = name
         self._path = path.absolute()
         self._busy = busy
         self._lock = RLock()
@@ -83,12 +84,12 @@ class _Sqlite(Database):
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        with self._lock, _told(self._name):
+        with self._lock, _told(self.name):
             yield self._connected()
 
     @contextmanager
     def writing(self, *, durable: bool = False) -> Iterator[Connection]:
-        with self._lock, _told(self._name):
+        with self._lock, _told(self.name):
             connection = self._connected()
             if durable is not self._durable:
                 self._set(connection, durable)
@@ -109,7 +110,7 @@ class _Sqlite(Database):
                     self._set(connection, durable)
                 return connection.execute(sql, values).rowcount
             except sqlite3.Error as error:
-                raise _failure(self._name, error) from error
+                raise _failure(self.name, error) from error
 
     def _set(self, connection: sqlite3.Connection, durable: bool) -> None:
         connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
@@ -126,16 +127,16 @@ class _Sqlite(Database):
         try:
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | FLAGS, 0o600))
         except (OSError, ValueError) as error:
-            raise StoreFailed(self._name, getattr(error, "strerror", None) or str(error)) from error
+            raise StoreFailed(self.name, getattr(error, "strerror", None) or str(error)) from error
         # Two that make the tables at once would be told that the database is locked.
         release = self.hold("schema", self._busy)
         if release is None:
-            raise StoreBusy(self._name, "another process is making its tables")
+            raise StoreBusy(self.name, "another process is making its tables")
         connection = sqlite3.connect(self._path, timeout=self._busy, isolation_level=None, check_same_thread=False)
         try:
             found = _version(connection)
             if found is not None and found != VERSION:
-                raise UnsupportedStore(self._name, found, VERSION)
+                raise UnsupportedStore(self.name, found, VERSION)
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             self._durable = False
@@ -155,7 +156,7 @@ class _Sqlite(Database):
             try:
                 file = os.open(path, os.O_RDWR | os.O_CREAT | FLAGS, 0o600)
             except (OSError, ValueError) as error:
-                raise StoreFailed(self._name, getattr(error, "strerror", None) or str(error)) from error
+                raise StoreFailed(self.name, getattr(error, "strerror", None) or str(error)) from error
             try:
                 lock(file, path, max(0.0, until - time.monotonic()))
                 if os.fstat(file).st_nlink:
