@@ -134,7 +134,7 @@ class Store(ABC):
         passphrase = self._secret(passphrase)
         self.prepare(id)
         Journal.create(self.place(id), fsync=self.fsync, clock=self.clock, passphrase=passphrase).close()
-        if (labels := Labels(whole(title), _tags(tags))) != Labels():
+        if (labels := Labels(_label(title), _tags(tags))) != Labels():
             self.relabel(id, lambda _: labels)
         return self.open(id, passphrase=passphrase)
 
@@ -199,7 +199,7 @@ class Store(ABC):
 
     def rename(self, id: str, title: str) -> None:
         """Gives a session this title. Raises `UnknownSession`."""
-        self.relabel(id, lambda labels: msgspec.structs.replace(labels, title=whole(title)))
+        self.relabel(id, lambda labels: msgspec.structs.replace(labels, title=_label(title)))
 
     def tag(self, id: str, *tags: str) -> None:
         """Marks a session with these tags too. Raises `UnknownSession`."""
@@ -302,4 +302,10 @@ class Store(ABC):
 
 def _tags(tags: Iterable[str]) -> tuple[str, ...]:
     # As in a message, half of a surrogate pair becomes U+FFFD: no store could keep it.
-    return tuple(dict.fromkeys(map(whole, tags)))
+    return tuple(dict.fromkeys(map(_label, tags)))
+
+
+def _label(text: str) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"a title or a tag of a session is text, not {type(text).__name__}")
+    return whole(text)
