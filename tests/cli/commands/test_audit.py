@@ -1,6 +1,8 @@
 """`handrail audit`: what crossed in past sessions that may not."""
 
+import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +89,21 @@ def test_a_folder_is_audited_with_all_folders_in_it(
     outcome = handrail_here("audit", "past", "--policy", policy, "--json")
     assert [said["file"] for said in told(outcome)] == ["past/b.jsonl", "past/deep/a.jsonl"]
     assert handrail_here("audit", "past", "--policy", policy).stdout.endswith("; 1 other files passed over\n")
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_session_of_a_folder_that_lost_its_header_is_told_and_not_passed_over(
+    handrail_here: Run, desk_session: Path, tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    (tmp_path / "past").mkdir()
+    lines = desk_session.read_bytes().splitlines(keepends=True)
+    (tmp_path / "past" / "whole.jsonl").write_bytes(b"".join(lines))
+    for name, rest in [("headless", lines[1:]), ("beheaded", [b"{}\n", *lines[1:]]), ("tail", lines[-1:])]:
+        (tmp_path / "past" / f"{name}.jsonl").write_bytes(pack(b"".join(rest)))
+    (tmp_path / "past" / "empty.session.jsonl").write_bytes(b"")
+    outcome = handrail_here("audit", "past", "--policy", rule(tmp_path, "max_messages = 100"))
+    assert outcome.returncode != 0
+    assert outcome.stdout.endswith("nothing crossed that may not; 4 unreadable\n")
 
 
 def test_a_damaged_session_is_told_and_the_others_go_on(handrail_here: Run, desk_session: Path, tmp_path: Path) -> None:

@@ -61,6 +61,18 @@ def test_a_folder_becomes_a_list_with_a_page_for_each_session(handrail_here: Run
     assert listed["passed_over"] == 1
 
 
+def test_a_session_of_a_folder_that_lost_its_header_is_listed_with_the_reason(
+    handrail_here: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "past").mkdir()
+    lines = books.shop(tmp_path / "past" / "a.jsonl").read_bytes().splitlines(keepends=True)
+    (tmp_path / "past" / "b.jsonl").write_bytes(b"".join(lines[1:]))
+    outcome = handrail_here("view", "past")
+    assert outcome.stdout == "past.view/index.html: 2 sessions, 1 not intact\n"
+    states = [entry["state"] for entry in data_of(tmp_path / "past.view" / "index.html")["entries"]]  # type: ignore[attr-defined]  # it is a list
+    assert sorted(states) == ["intact", "unreadable"]
+
+
 def test_a_session_of_a_folder_that_is_not_whole_is_listed_and_told(handrail_here: Run, tmp_path: Path) -> None:
     (tmp_path / "past").mkdir()
     bad = books.shop(tmp_path / "past" / "a.jsonl")

@@ -135,6 +135,19 @@ def test_a_folder_of_copies_keeps_their_ids(sessions: Run, handrail_here: Run, t
     assert "1 other file passed over" in outcome.stderr
 
 
+def test_a_copy_that_lost_its_header_is_told_and_not_passed_over(
+    sessions: Run, handrail_here: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "out").mkdir()
+    sessions("export", "customer-17", "out")
+    (copy,) = (tmp_path / "out").iterdir()
+    (tmp_path / "out" / "headless.jsonl").write_bytes(b"".join(copy.read_bytes().splitlines(keepends=True)[1:]))
+    outcome = handrail_here("sessions", "import", "out", "--store", "new.db")
+    assert outcome.returncode == 2
+    assert "headless.jsonl: not a Handrail session" in outcome.stderr
+    assert "passed over" not in outcome.stderr
+
+
 def test_of_several_files_those_that_can_be_are_taken_in(sessions: Run) -> None:
     sessions("export", "customer-17", "a.jsonl")
     outcome = sessions("import", "a.jsonl", "nowhere.jsonl", "a.jsonl")

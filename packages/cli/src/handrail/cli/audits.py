@@ -1,6 +1,7 @@
 """Past sessions held against a policy, one after the other."""
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,12 +15,17 @@ from handrail.cli.sources import size_of
 from handrail.cli.stores import called, session_at
 from handrail.filters import Policy, Violation
 from handrail.sessions import Boundary, DamagedSession, NotASession, Reading, SessionError, read
+from handrail.sessions.compressions import expanded
 from handrail.sessions.crossings import counted
 from handrail.sessions.lines import Progress
+from handrail.sessions.opening import open_to_read
 from handrail.sessions.places import Where
 
 State: TypeAlias = Literal["clean", "crossed", "damaged", "unreadable"]
 _SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+_LINK = re.compile(rb'"prev"\s*:\s*"[0-9a-f]{64}"')
+_LOOKED_AT = 1 << 20
+"""How many bytes of a file's beginning are searched for lines of a session."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -82,7 +88,7 @@ def sessions_in(places: Sequence[str]) -> Iterator[Places]:
                 found.append(Place(called(name), where, size_of(where)))
                 continue
             for path in session_files(name):
-                if _foreign(path):
+                if foreign(path):
                     passed_over += 1
                 else:
                     found.append(Place(str(path), path, path.stat().st_size))
@@ -102,15 +108,28 @@ def session_files(folder: str) -> Iterator[Path]:
         yield from [Path(inner, name) for name in sorted(names) if name.endswith(_SUFFIXES)]
 
 
-def _foreign(path: Path) -> bool:
+def foreign(path: Path) -> bool:
+    """Whether a file that was found in a folder is of another kind; one that was a session before it was damaged is
+    not."""
     # In a folder other files are to be expected; one that was named is meant to be a session.
     try:
         read(path)
     except NotASession:
-        return True
+        return not _was_session(path)
     except (SessionError, OSError):
         return False
     return False
+
+
+def _was_session(path: Path) -> bool:
+    """Whether it is called a session, or its beginning has lines of one, though it has no header to be read by."""
+    if ".session.jsonl" in path.name:
+        return True
+    try:
+        with open_to_read(expanded(path)) as file:
+            return _LINK.search(file.read(_LOOKED_AT)) is not None
+    except (SessionError, OSError):
+        return False
 
 
 def audit(place: Place, policy: Policy, keys: Keys, progress: Progress | None = None) -> Audit:

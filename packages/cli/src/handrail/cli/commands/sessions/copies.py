@@ -50,6 +50,7 @@ def import_sessions(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a session.")] = False,
 ) -> None:
     """Copy session files into a store, byte for byte; a store that is not there is made."""
+    from handrail.cli.audits import foreign
     from handrail.sessions import NotASession
 
     files = list(_files(places))
@@ -66,7 +67,7 @@ def import_sessions(
             except (HandrailError, OSError) as error:
                 if files == places and len(files) == 1:
                     raise
-                if isinstance(error, NotASession) and name not in places:
+                if isinstance(error, NotASession) and name not in places and foreign(Path(name)):
                     passed_over += 1  # in a folder other files are to be expected
                 else:
                     aside(f"handrail: {one_line(error)}")
