@@ -1,8 +1,9 @@
 """A folder of sessions as pages: one for each, and one that lists them."""
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from itertools import chain, count
+from pathlib import Path, PurePath
 
 import msgspec
 
@@ -13,8 +14,11 @@ from handrail.cli.screens import Progress
 from handrail.cli.viewer.pages import page
 from handrail.cli.viewer.shapes import Sheet
 from handrail.cli.viewer.sheets import sheet
+from handrail.filters.messages import whole
 from handrail.sessions import SessionError
 from handrail.sessions.places import Where
+
+_LIST = "index.html"
 
 
 class Entry(msgspec.Struct, omit_defaults=True):
@@ -48,25 +52,38 @@ def written(folder: str, places: Places, out: Path, keys: Keys, progress: Progre
     each session as its page stands. One that cannot be read is in the list, with the reason."""
     listing = Listing(folder, [], places.passed_over)
     done = 0
-    for place in places.sessions:
-        inner = os.path.relpath(place.name, folder)
-        entry = _entry(place.path, inner, out, keys)
+    inners = [os.path.relpath(place.name, folder) for place in places.sessions]
+    for place, inner, name in zip(places.sessions, inners, page_names(inners), strict=True):
+        entry = _entry(place.path, inner, out / name, name, keys)
         listing.entries.append(entry)
         done += place.size
         if progress is not None:
             progress(done)
         yield entry
-    (out / "index.html").write_bytes(page("index", listing))
+    (out / _LIST).write_bytes(page("index", listing))
 
 
-def _entry(path: Where, inner: str, out: Path, keys: Keys) -> Entry:
-    # The list itself is called index.html.
-    name = "index.jsonl.html" if inner == "index.jsonl" else f"{inner.removesuffix('.jsonl')}.html"
+def page_names(inners: Sequence[str]) -> list[str]:
+    """Where the page of each session is in the folder of pages: none is where another is, where the list is, or where
+    a folder has to be, also not where upper and lower case are the same."""
+    # A link cannot name bytes that are no UTF-8.
+    spelled = [whole(inner) for inner in inners]
+    moved = [f"_{inner}" if inner.casefold().startswith(f"{_LIST}{os.sep}") else inner for inner in spelled]
+    taken = {_LIST} | {str(folder).casefold() for inner in moved for folder in PurePath(inner).parents}
+    names = []
+    for inner in moved:
+        others = (f"{inner}-{number}.html" for number in count(2))
+        wanted = chain((f"{inner.removesuffix('.jsonl')}.html", f"{inner}.html"), others)
+        names.append(next(name for name in wanted if name.casefold() not in taken))
+        taken.add(names[-1].casefold())
+    return names
+
+
+def _entry(path: Where, inner: str, target: Path, name: str, keys: Keys) -> Entry:
     try:
         found = sheet(path, inner, passphrase=keys.of(path, mixed=True))
     except (SessionError, OSError) as error:
         return Entry(inner, inner, "unreadable", False, problem=one_line(error))
-    target = out / name
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(page("page", found))
     return described(found, name)
