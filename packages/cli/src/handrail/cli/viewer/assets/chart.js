@@ -8,7 +8,7 @@ function tokenChart() {
     const { call } = row;
     if (call && ((call.input ?? 0) || (call.output ?? 0))) calls.push({ place, input: call.input ?? 0, output: call.output ?? 0, name: data.lanes[row.lane ?? 0]?.name });
   });
-  if (!calls.length) return make("p", "dim", "No tokens were recorded, so there is nothing to draw.");
+  if (!calls.length) return make("p", "dim", "No tokens were recorded call by call, so there is nothing to draw.");
   const width = Math.ceil(calls.length / BARS);
   const bars = [];
   for (let at = 0; at < calls.length; at += width) {
