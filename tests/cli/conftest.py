@@ -21,7 +21,7 @@ Run: TypeAlias = Callable[..., Outcome]
 def quiet_environment() -> dict[str, str]:
     """The environment without keys and without what would make the command colourful or talkative."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("OPENAI_", "HANDRAIL_"))}
-    return {**kept, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb", "PYTHONPATH": ""}
+    return {**kept, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
 
 
 @pytest.fixture

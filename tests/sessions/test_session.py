@@ -53,6 +53,8 @@ def test_a_session_that_is_not_there_yet_is_empty_and_made_at_the_first_write(tm
     session = Session(tmp_path / "new.jsonl")
     assert (session.views, session.handoffs, session.active_agent, session.log) == ({}, [], None, ())
     assert not session.path.exists()
+    Path(str(session.path)).touch()
+    assert (session.log, session.tail(1), list(session.records())) == ((), (), [])
     session.append(said("one"))
     assert [message.text for message in session.log] == ["one"]
     session.close()

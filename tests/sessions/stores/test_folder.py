@@ -1,11 +1,13 @@
 """What is the file system's own in the folder store."""
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from handrail.filters import user
-from handrail.sessions import MessageRecord, Session, StoreFailed, open_store, verify
+from handrail.sessions import MessageRecord, Session, Store, StoreFailed, open_store, verify
 
 
 def said(text: str) -> MessageRecord:
@@ -32,13 +34,28 @@ def test_session_files_that_are_there_are_its_sessions_and_other_files_are_not(t
         assert store.search("needle") == ()
 
 
+def keep(store: Store, text: str) -> None:
+    with store.open("desk") as session:
+        session.append(said(text))
+
+
+def opened(path: Path) -> int:
+    """How often this process has the file open."""
+    links = [Path(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd")]
+    return sum([link.exists() and link.resolve() == path for link in links])
+
+
 def test_a_writer_that_waited_for_a_session_which_was_deleted_begins_it_anew(tmp_path: Path) -> None:
-    with open_store(f"{tmp_path}/", lock_timeout=5) as store:
-        with store.open("desk") as session:
-            session.append(said("one"))
-        store.delete("desk")
-        with store.open("desk") as session:
-            session.append(said("two"))
+    with open_store(f"{tmp_path}/", lock_timeout=30) as store:
+        with store.open("desk") as first:
+            first.append(said("one"))
+            first.turn_end()
+            waiting = threading.Thread(target=lambda: keep(store, "two"))
+            waiting.start()
+            while opened(tmp_path / "desk.jsonl") < 2:
+                pass
+            (tmp_path / "desk.jsonl").unlink()
+        waiting.join()
         assert [message.text for message in store.open("desk").log] == ["two"]
 
 

@@ -239,7 +239,7 @@ class Session:
 
     def records(self) -> Iterator[AnyRecord]:
         """Every record, in order, none where nothing was written yet. They are read from the file each time."""
-        return self.reading().records() if self.path.exists() else iter(())
+        return self.reading().records() if is_begun(self.path) else iter(())
 
     def tail(self, count: int) -> tuple[Message, ...]:
         """The last so many messages that were said, in the order they came in. They are read from the end: that takes

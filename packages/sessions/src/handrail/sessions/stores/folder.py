@@ -140,12 +140,15 @@ class FolderStore(Store):
 
     def delete(self, id: str) -> None:
         name, place = self._name(id), self.place(id)
-        try:
-            file = os.open(place, os.O_RDWR | FLAGS)
-        except FileNotFoundError:
-            raise UnknownSession(self.name, id) from None
+        with _told(self.name):
+            try:
+                file = os.open(place, os.O_RDWR | FLAGS)
+            except FileNotFoundError:
+                raise UnknownSession(self.name, id) from None
         try:
             lock(file, place, 0.0)
+            if not os.fstat(file).st_nlink:  # another was first, and a new one may stand there by now
+                raise UnknownSession(self.name, id)
             with _told(self.name), self._locked():
                 place.unlink(missing_ok=True)
                 (self.folder / f"{name}{_LABELS}").unlink(missing_ok=True)
