@@ -1,5 +1,6 @@
 """What differs between two sessions by meaning, and what does not count."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from handrail.sessions import (
     import_file,
 )
 from handrail.sessions.records import ModelCallRecord, ToolCallRecord, Unknown, ViewRecord, Writable
-from sessions.conversations import Conversation
+from sessions.conversations import Conversation, rechained
 
 
 def written(path: Path, *records: Writable) -> Path:
@@ -219,6 +220,42 @@ def test_an_edit_of_a_view_is_compared_by_what_it_removed(tmp_path: Path) -> Non
     edit = ViewRecord(path="desk", removed=("m1",), reason="too long")
     (pair,) = compared(tmp_path, [*first, edit], [*first, ViewRecord(path="desk", removed=("m2",))]).lanes[0].edits
     assert {each.field.partition("[")[0] for each in pair.changes} == {"reason", "removed"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value"),
+    [
+        ("model_call", "finish_reason", "length"),
+        ("message", "aside", True),
+        ("message", "rejects", "m1"),
+        ("handoff", "notes", [{"label": "reason", "text": "Another."}]),
+        ("handoff", "edited", "0" * 64),
+        ("handoff", "returns", {"kind": "none"}),
+        ("subagent", "sensitivity", "secret"),
+        ("subagent", "returns", {"kind": "none"}),
+        ("subagent", "reworded", True),
+        ("state", "values", {"seen": 2}),
+    ],
+)
+def test_whatever_of_a_record_means_something_is_told(tmp_path: Path, kind: str, field: str, value: object) -> None:
+    with Conversation(tmp_path / "a.jsonl") as talk:
+        talk.say("triage", user("I was charged twice."))
+        talk.hand_over("triage", "billing", last_user())
+        talk.ask("billing", "research", none(), "Why?", "Because.")
+        talk.session.append(ModelCallRecord(path="billing", step=1, message_id="m9", finish_reason="stop"))
+        talk.session.append(MessageRecord(path="billing", message=assistant("It is refunded.", id="m9")))
+        values = msgspec.Raw(b'{"seen":1}')
+        talk.session.append(StateRecord(path="billing", layer="memory", scope="session", values=values))
+
+    def changed(lines: list[bytes]) -> list[bytes]:
+        made = [json.loads(line) for line in lines]
+        [record for record in made if record["kind"] == kind][-1][field] = value
+        return [json.dumps(record).encode() for record in made]
+
+    assert diff(tmp_path / "a.jsonl", rechained(tmp_path / "a.jsonl", list)).same
+    difference = diff(tmp_path / "a.jsonl", rechained(tmp_path / "a.jsonl", changed))
+    assert not difference.same
+    assert ("seen" if kind == "state" else field) in str(difference)
 
 
 def test_a_record_of_an_unknown_kind_counts(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Sealed copies."""
 
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,12 +13,14 @@ from handrail.sessions import (
     Journal,
     JournalFailed,
     MessageRecord,
+    Session,
     SessionExists,
     Tally,
     export,
     read,
     verify,
 )
+from handrail.sessions.forking import fork
 
 
 @pytest.fixture
@@ -68,3 +72,35 @@ def test_nothing_is_overwritten_and_nothing_half_written_stays(path: Path, tmp_p
     with pytest.raises(DamagedSession, match="does not follow"):
         export(path, tmp_path / "sealed.jsonl")
     assert [each.name for each in tmp_path.iterdir()] == ["session.jsonl"]
+
+
+@pytest.mark.parametrize("act", [export, Session.continue_from, fork], ids=["export", "continue", "fork"])
+def test_what_came_to_a_place_meanwhile_is_not_overwritten(
+    path: Path, tmp_path: Path, act: Callable[[Path, Path], object]
+) -> None:
+    with Journal.open(path, fsync="never") as journal:
+        journal.append(*[MessageRecord(path="desk", message=user(str(number))) for number in range(2000)])
+    outcomes: list[type[BaseException] | None] = []
+
+    def copy() -> None:
+        try:
+            act(path, tmp_path / "copy.jsonl")
+            outcomes.append(None)
+        except SessionExists as error:
+            outcomes.append(type(error))
+
+    threads = [threading.Thread(target=copy) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(map(str, outcomes)) == sorted(map(str, [None, *[SessionExists] * 3]))
+    assert verify(tmp_path / "copy.jsonl").state == "intact"
+    assert {each.name for each in tmp_path.iterdir()} == {"session.jsonl", "copy.jsonl"}
+
+
+def test_a_link_to_nowhere_is_no_free_place(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "copy.jsonl").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(SessionExists):
+        export(path, tmp_path / "copy.jsonl")
+    assert not (tmp_path / "nowhere").exists()

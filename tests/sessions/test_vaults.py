@@ -28,6 +28,7 @@ from handrail.sessions import (
     read,
     verify,
 )
+from handrail.sessions.codec import Forged
 from handrail.sessions.lines import ZEROS, link
 from handrail.sessions.vaults import Sealer, Vault
 from sessions.conversations import CHEAP, WORDS, Conversation, secret
@@ -230,9 +231,69 @@ def test_a_sealed_copy_that_was_cut_and_sealed_by_somebody_else_is_told(path: Pa
         made = footer.replace(footer[9:73], head.encode()).replace(b'"encrypted":3', b'"encrypted":1')
         return [*lines[:2], made]
 
-    verdict = verify(forged(sealed, cut), passphrase=secret())
+    def cut_without_check(lines: list[bytes]) -> list[bytes]:
+        *kept, made = cut(lines)
+        return [*kept, made[: made.index(b',"check"')] + b"}"]
+
+    for change in (cut, cut_without_check):
+        verdict = verify(forged(sealed, change), passphrase=secret())
+        assert (verdict.state, verdict.line) == ("tampered", 3)
+        assert "footer" in verdict.problem
+
+
+def test_a_footer_that_was_changed_in_its_place_is_told(path: Path, tmp_path: Path) -> None:
+    sealed = export(path, tmp_path / "sealed.jsonl", passphrase=secret())
+
+    def with_another_batch(lines: list[bytes]) -> list[bytes]:
+        last = lines[-2][:74] + b',"batch":0' + lines[-2][74:]
+        head = link(last[:9] + link(lines[-3]).encode() + last[73:])
+        return [*lines[:-2], last, lines[-1].replace(lines[-1][9:73], head.encode())]
+
+    made = forged(sealed, with_another_batch)
+    assert verify(made).state == "not decrypted"
+    verdict = verify(made, passphrase=secret())
+    assert (verdict.state, verdict.line) == ("tampered", len(made.read_bytes().splitlines()))
+
+
+def test_what_was_sealed_opens_in_its_line_of_its_session_and_version_alone() -> None:
+    key = secret().key(Path("s"), b"0" * 16, CHEAP)
+    text = Vault("s1", 1, key).seal(2, "a", b"text")
+    assert Vault("s1", 1, key).open(2, "a", text) == b"text"
+    for id, version, number, prev in (("s1", 1, 3, "a"), ("s2", 1, 2, "a"), ("s1", 2, 2, "a"), ("s1", 1, 2, "b")):
+        with pytest.raises(Forged):
+            Vault(id, version, key).open(number, prev, text)
+
+
+def test_without_the_passphrase_a_line_in_another_place_is_told(path: Path) -> None:
+    verdict = verify(forged(path, lambda lines: [*lines[:2], lines[3], lines[2], *lines[4:]]))
     assert (verdict.state, verdict.line) == ("tampered", 3)
-    assert "footer" in verdict.problem
+
+
+def test_a_session_whose_last_line_was_changed_is_neither_written_on_nor_read_backwards(path: Path) -> None:
+    made = forged(path, lambda lines: [*lines[:-1], lines[-1].replace(b'"data":"', b'"data":"QUJD')])
+    content = made.read_bytes()
+    for act in (Journal.open, lambda path, passphrase: Session(path, passphrase=passphrase).tail(1)):
+        with pytest.raises(TamperedRecord) as caught:
+            act(made, passphrase=secret())
+        assert caught.value.line == len(content.splitlines())
+    assert made.read_bytes() == content
+
+
+def test_a_passphrase_is_the_same_however_its_letters_are_composed(tmp_path: Path) -> None:
+    talk(tmp_path / "a.jsonl", secret("Zür\u00fcck"))
+    assert verify(tmp_path / "a.jsonl", passphrase=secret("Zu\u0308ru\u0308ck")).ok
+    assert verify(tmp_path / "a.jsonl", passphrase=Passphrase("Z\u00fcr\u00fcck".encode(), cost=CHEAP)).ok
+
+
+def test_a_fork_of_an_encrypted_session_is_encrypted(path: Path, tmp_path: Path) -> None:
+    fork = Session(path, passphrase=secret()).fork(tmp_path / "fork.jsonl")
+    assert "charged" not in (tmp_path / "fork.jsonl").read_text()
+    assert verify(tmp_path / "fork.jsonl", passphrase=secret()).run_again == 1
+    fork.append(said("And now?"))
+    fork.close()
+    assert fork.log[-1].text == "And now?"
+    with pytest.raises(PassphraseMissing):
+        Session(path).fork(tmp_path / "other.jsonl")
 
 
 def test_a_wrong_a_missing_and_a_needless_passphrase_are_told_at_once(path: Path, tmp_path: Path) -> None:
@@ -262,7 +323,9 @@ def test_a_wrong_a_missing_and_a_needless_passphrase_are_told_at_once(path: Path
     ("old", "new"),
     [
         (b'"n":1024', b'"n":1073741824'),
+        (b'"n":1024', b'"n":524288'),
         (b'"n":1024', b'"n":1000'),
+        (b'"salt":"', b'"salt":"AAAA'),
         (b'"n":1024', b'"n":0'),
         (b'"r":8', b'"r":1000000000'),
         (b'"p":1', b'"p":1000000000'),
