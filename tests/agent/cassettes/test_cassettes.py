@@ -2,17 +2,20 @@
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
 
 from agent.cassettes.talks import Counted, Desk, Remote, echo, find_payments, recorded
-from handrail.agent import Agent, ChatResponse, Middleware, Model, ModelUnavailable, Settings, Tool
+from handrail.agent import Agent, ChatResponse, FunctionModel, Middleware, Model, ModelUnavailable, Settings, Tool
 from handrail.agent.cassettes import Cassette, Mode
-from handrail.agent.errors import CassetteError, NotRecorded
+from handrail.agent.errors import CassetteError, NotRecorded, RealCallForbidden
 from handrail.agent.events import Text
 from handrail.agent.kernel import CallChat, ChatRequest
+from handrail.agent.models import Delta, TextDelta
+from handrail.agent.providers.openai import OpenAIChat
 from handrail.filters import Reasoning, user
 
 
@@ -230,6 +233,13 @@ def test_models_that_answer_in_the_process_are_left_alone(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
+def test_where_a_cassette_only_answers_nothing_asks_a_service_behind_its_back(tmp_path: Path) -> None:
+    real = OpenAIChat("small", base_url="http://127.0.0.1:9", api_key="any", retries=0)
+    behind = echo(FunctionModel(real.complete))
+    with pytest.raises(RealCallForbidden, match=r"'small'.*a\.jsonl"), Cassette(tmp_path / "a.jsonl", mode="none"):
+        behind.run_sync("Hi")
+
+
 def test_what_redact_hides_is_in_no_part_of_the_file_and_is_matched_all_the_same(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
 
@@ -304,6 +314,32 @@ def test_instructions_that_are_joined_in_another_order_are_another_request(tmp_p
         ask("b", "c")
     with pytest.raises(NotRecorded, match="order"):
         ask("c", "b")
+
+
+class Breaking(Remote):
+    """Says half of a secret, then the other half, and fails."""
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[Delta | ChatResponse, None]:
+        for piece in ("The key is sk-shop", "-123456789."):
+            yield TextDelta(piece)
+        raise ModelUnavailable("it broke off")
+
+
+def test_a_key_that_was_said_in_pieces_before_a_failure_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_API_KEY", "sk-shop-123456789")
+
+    async def ask(cassette: Cassette) -> None:
+        async with echo(cassette.model(Breaking("m", last))).stream("Hi") as run:
+            async for _ in run:
+                pass
+
+    for _ in range(2):
+        with Cassette(tmp_path / "a.jsonl") as cassette, pytest.raises(ModelUnavailable, match="it broke off"):
+            asyncio.run(ask(cassette))
+    assert "sk-shop" not in (tmp_path / "a.jsonl").read_text()
+    assert "123456789" not in (tmp_path / "a.jsonl").read_text()
 
 
 def test_redact_has_to_give_a_text(tmp_path: Path) -> None:

@@ -185,7 +185,7 @@ real = Agent("real", model=OpenAIChat("small", base_url="http://127.0.0.1:9", ap
 """
 
 
-def test_real_calls_are_forbidden_by_a_fixture_an_option_and_a_cassette(tmp_path: Path, pytest_run: Run) -> None:
+def test_real_calls_are_forbidden_by_a_fixture_and_an_option(tmp_path: Path, pytest_run: Run) -> None:
     body = "    with pytest.raises(RealCallForbidden, match='small'):\n        real.run_sync('Hi')\n"
     write(tmp_path, f"{CALLS}def test_it(forbid_real_calls):\n{body}")
     passed(pytest_run(), 1)

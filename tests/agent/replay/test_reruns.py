@@ -1,6 +1,7 @@
 """A recorded session runs again through the kernel, and the first thing that is not as it was is named."""
 
 import asyncio
+import json
 import operator
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from handrail.agent import (
     ModelUnavailable,
     RunContext,
     ScriptedModel,
+    Settings,
     ToolFailed,
     evaluate_and_retry,
     fan_out,
@@ -30,8 +32,9 @@ from handrail.agent.errors import ReplayRefused
 from handrail.agent.kernel import Middleware, ToolResponse
 from handrail.agent.middleware import Approval, Validation
 from handrail.agent.replay import Replay, rerun, rerun_sync
-from handrail.filters import assistant, call, full, last_answer, last_n, none, summarize
+from handrail.filters import ToolCall, assistant, call, full, last_answer, last_n, none, summarize
 from handrail.sessions import DamagedSession, PassphraseMissing, Session, export, import_file, read
+from sessions.conversations import rechained
 
 
 class World:
@@ -127,6 +130,45 @@ async def test_a_tool_with_another_schema_is_another_tool(recorded: Path) -> Non
     found = (await rerun(recorded, desk(World(), (), tools=[look, *World().tools()[1:]]))).divergence
     assert found is not None
     assert [each.where for each in found.differences] == ["tool look"]
+
+
+async def test_other_settings_are_shown_by_name(recorded: Path) -> None:
+    found = (await rerun(recorded, desk(World(), (), settings=Settings(temperature=0.5)))).divergence
+    assert found is not None
+    assert [(each.where, each.now) for each in found.differences] == [("setting temperature", "0.5")]
+
+
+async def test_another_form_of_the_answer_is_shown(tmp_path: Path) -> None:
+    class Total(BaseModel):
+        amount: int
+
+    class Sum(BaseModel):
+        amount: float
+
+    def made(form: Any, script: Sequence[Any] = ()) -> Agent:
+        return Agent("X", model=ScriptedModel(*script), output_type=form)
+
+    await made(Total, [call("final_answer", amount=3)]).run("How much?", session=str(tmp_path / "s.jsonl"))
+    assert (await rerun(tmp_path / "s.jsonl", made(Total))).ok
+    found = (await rerun(tmp_path / "s.jsonl", made(Sum))).divergence
+    assert found is not None
+    assert [each.where for each in found.differences] == ["tool final_answer", "output type"]
+
+
+async def test_a_request_that_a_layer_changed_then_and_changes_otherwise_now_differs(tmp_path: Path) -> None:
+    class Cut(Middleware):
+        def __init__(self, most: int) -> None:
+            self.most = most
+
+        async def around_chat(self, request: Any, call_next: Any) -> Any:
+            return await call_next(request.replace(messages=request.messages[: self.most]))
+
+    await desk(World(), SCRIPT).run("go", session=str(tmp_path / "s.jsonl"), middleware=[Cut(1)])
+    assert (await rerun(tmp_path / "s.jsonl", desk(World(), ()), middleware=[Cut(1)])).ok
+    found = (await rerun(tmp_path / "s.jsonl", desk(World(), ()), middleware=[Cut(3)])).divergence
+    assert found is not None
+    assert (found.what, found.step) == ("request", 2)
+    assert found.differences[0].where == "messages that a hook changed"
 
 
 async def test_an_agent_of_another_name_is_not_the_one_that_ran(recorded: Path) -> None:
@@ -492,6 +534,57 @@ async def test_a_session_that_was_tampered_with_is_not_run_again(recorded: Path)
     recorded.write_bytes(recorded.read_bytes().replace(b"found 1", b"found 2", 1))
     with pytest.raises(DamagedSession, match="changed after it was written"):
         await rerun(recorded, desk(World(), ()))
+
+
+async def test_a_footer_or_a_seed_that_is_not_its_own_is_told_before_anything_runs(recorded: Path) -> None:
+    sealed = export(recorded, recorded.with_name("sealed.jsonl"))
+    sealed.write_bytes(sealed.read_bytes().replace(b'"handoff":1', b'"handoff":2', 1))
+    with pytest.raises(DamagedSession, match="the footer is not that of this file"):
+        await rerun(sealed, desk(World(), ()))
+
+    def with_another_seed(lines: list[bytes]) -> list[bytes]:
+        made = [json.loads(line) for line in lines]
+        (handoff,) = [record for record in made if record["kind"] == "handoff"]
+        handoff["seed"] = "0" * len(handoff["seed"])
+        return [json.dumps(record).encode() for record in made]
+
+    with pytest.raises(DamagedSession, match="are not those whose digest it holds"):
+        await rerun(rechained(recorded, with_another_seed), desk(World(), ()))
+
+
+async def test_arguments_of_a_secret_call_are_shown_as_a_mark(tmp_path: Path) -> None:
+    class Fixing(Middleware):
+        async def around_tool(self, request: Any, call_next: Any) -> Any:
+            return await call_next(request.replace(arguments={"word": "swordfish"}))
+
+    def made(script: Sequence[Any] = ()) -> Agent:
+        @tool(side_effects="read_only")
+        async def enter(word: str) -> str:
+            return "in"
+
+        return Agent("X", model=ScriptedModel(*script), tools=[enter])
+
+    asked = assistant(ToolCall("c1", "enter", '{"word":"hunter2"}', sensitivity="secret"))
+    await made([asked, "Done."]).run("go", session=str(tmp_path / "s.jsonl"))
+    replay = await rerun(tmp_path / "s.jsonl", made(), middleware=[Fixing()])
+    assert replay.divergence is not None
+    assert replay.divergence.what == "call"
+    assert "hunter2" not in str(replay)
+    assert "swordfish" not in str(replay)
+
+
+@pytest.mark.parametrize("field", ["step", "attempt"])
+async def test_a_model_call_of_another_step_or_attempt_is_not_the_one_that_was_made(recorded: Path, field: str) -> None:
+    def counted_up(lines: list[bytes]) -> list[bytes]:
+        made = [json.loads(line) for line in lines]
+        second = [record for record in made if record["kind"] == "model_call"][1]
+        second[field] = second.get(field, 1) + 7
+        return [json.dumps(record).encode() for record in made]
+
+    found = (await rerun(rechained(recorded, counted_up), desk(World(), ()))).divergence
+    assert found is not None
+    assert (found.what, found.step) == ("request", 2)
+    assert [each.where for each in found.differences] == [f"model call by {field}"]
 
 
 async def test_a_sealed_copy_and_what_goes_on_from_it_are_replayed(recorded: Path, tmp_path: Path) -> None:

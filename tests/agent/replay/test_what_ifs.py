@@ -11,8 +11,10 @@ import pytest
 from handrail.agent import Agent, FunctionModel, Limits, ScriptedModel, fan_out, handoff, tool
 from handrail.agent.errors import ReplayRefused
 from handrail.agent.kernel import Middleware
+from handrail.agent.models import ChatResponse
 from handrail.agent.replay import Comparison, WhatIf, what_if, what_if_sync
 from handrail.filters import assistant, call, full, last_n, last_user, none, summarize, user
+from handrail.sessions import Usage
 
 done: list[str] = []
 
@@ -152,6 +154,13 @@ async def test_a_filter_that_asks_in_the_place_of_another_is_asked(recorded: Pat
     assert "Charged twice." in found.differing[0].now[0].text
 
 
+async def test_live_what_the_model_used_counts(recorded: Path) -> None:
+    model = FunctionModel(lambda request: ChatResponse(assistant(call("look", n=1)), Usage(60, 0, requests=1)))
+    found = await what_if(recorded, desk(), at="step:3", answers=model, limits=Limits.only(max_tokens=100))
+    assert (found.live_calls, found.output) == (2, "")
+    assert "LimitExceeded" in found.notes[-1]
+
+
 async def test_branches_beside_one_that_differs_are_compared_to_their_ends(tmp_path: Path) -> None:
     def made(script: Sequence[Any] = ()) -> Agent:
         twins = [Agent(name, model=FunctionModel(lambda request: "mine"), tools=[look]) for name in ("one", "two")]
@@ -184,11 +193,15 @@ def test_what_is_not_there_is_named_with_what_there_is(recorded: Path) -> None:
             what_if_sync(recorded, desk(), **options)
 
 
-def test_a_layer_around_whole_turns_does_not_begin_in_the_middle(recorded: Path) -> None:
-    class Turning(Middleware):
-        async def around_turn(self, request: Any, call_next: Any) -> Any:
-            return await call_next(request)
+@pytest.mark.parametrize("hook", ["around_turn", "before_agent", "after_agent", "before_model", "after_model"])
+def test_a_layer_with_a_part_in_whole_turns_does_not_begin_in_the_middle(recorded: Path, hook: str) -> None:
+    async def passing(self: Middleware, request: Any, call_next: Any) -> Any:
+        return await call_next(request)
 
-    with pytest.raises(ReplayRefused, match="Turning has around_turn"):
-        what_if_sync(recorded, desk(), at="step:2", middleware=[Turning()])
-    assert what_if_sync(recorded, desk(), middleware=[Turning()]).same
+    async def nothing(self: Middleware, state: Any, run: Any) -> None:
+        return None
+
+    made = type("Turning", (Middleware,), {hook: passing if hook == "around_turn" else nothing})
+    with pytest.raises(ReplayRefused, match=f"Turning has {hook}"):
+        what_if_sync(recorded, desk(), at="step:2", middleware=[made()])
+    assert what_if_sync(recorded, desk(), middleware=[made()]).same
