@@ -101,6 +101,7 @@ def test_what_cannot_be_is_one_line_that_says_what_can(handrail_here: Run) -> No
         (["--allow", "unheard_of"], "allow names 'unheard_of'"),
         (["--filter", "last_n(3)"], "as triage->billing=last_n(3)"),
         (["--filter", "a->b=last_n(3)"], "there is no edge 'a->b'; there are triage->billing"),
+        (["--allow", "look", "--what-if"], "a what-if touches nothing"),
         (["--at", "9"], "its boundaries are 1 to 1, its model calls step:1 to step:3"),
     ):
         outcome = handrail_here("replay", "desk.jsonl", "replay_desk:triage", *options)
