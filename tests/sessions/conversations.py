@@ -1,6 +1,7 @@
 """A conversation of several agents, written down as a run writes it."""
 
 import json
+import os
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -53,6 +54,12 @@ def rechained(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> Path:
         bodies = change([encode(record) for record in lines])
         journal.append(*[Unknown("", body) for body in bodies])
     return made
+
+
+def times_open(path: Path) -> int:
+    """How often this process has the file open."""
+    links = [Path("/proc/self/fd", each) for each in os.listdir("/proc/self/fd")]
+    return sum([link.exists() and link.samefile(path) for link in links])
 
 
 @contextmanager

@@ -280,6 +280,14 @@ def test_a_whole_fork_has_every_view_and_verifies(store: Store, talk: Path) -> N
     assert store.ancestry("third") == ("third",)
 
 
+def test_an_ancestry_that_goes_in_a_circle_ends(store: Store) -> None:
+    keep(store, "a", "one")
+    store.fork("a", as_="b")
+    store.delete("a")
+    store.fork("b", as_="a")
+    assert (store.ancestry("a"), store.ancestry("b")) == (("a", "b"), ("b", "a"))
+
+
 def test_a_fork_never_stands_between_a_call_and_its_result(store: Store) -> None:
     asked, other = ToolCall("c1", "search"), ToolCall("c2", "search")
     with store.open("desk") as session:

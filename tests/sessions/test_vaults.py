@@ -255,6 +255,15 @@ def test_a_footer_that_was_changed_in_its_place_is_told(path: Path, tmp_path: Pa
     assert (verdict.state, verdict.line) == ("tampered", len(made.read_bytes().splitlines()))
 
 
+def test_a_footer_that_counts_otherwise_is_told_by_whoever_reads(path: Path, tmp_path: Path) -> None:
+    sealed = export(path, tmp_path / "sealed.jsonl", passphrase=secret())
+    content = sealed.read_bytes()
+    sealed.write_bytes(content.replace(b'"encrypted":', b'"encrypted":1'))
+    assert sealed.read_bytes() != content
+    with pytest.raises(TamperedRecord, match="footer"):
+        list(read(sealed, passphrase=secret()))
+
+
 def test_what_was_sealed_opens_in_its_line_of_its_session_and_version_alone() -> None:
     key = secret().key(Path("s"), b"0" * 16, CHEAP)
     text = Vault("s1", 1, key).seal(2, "a", b"text")

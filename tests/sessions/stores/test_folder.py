@@ -1,6 +1,5 @@
 """What is the file system's own in the folder store."""
 
-import os
 import threading
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 
 from handrail.filters import user
 from handrail.sessions import MessageRecord, Session, Store, StoreFailed, open_store, verify
+from sessions.conversations import times_open
 
 
 def said(text: str) -> MessageRecord:
@@ -39,12 +39,6 @@ def keep(store: Store, text: str) -> None:
         session.append(said(text))
 
 
-def opened(path: Path) -> int:
-    """How often this process has the file open."""
-    links = [Path(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd")]
-    return sum([link.exists() and link.resolve() == path for link in links])
-
-
 def test_a_writer_that_waited_for_a_session_which_was_deleted_begins_it_anew(tmp_path: Path) -> None:
     with open_store(f"{tmp_path}/", lock_timeout=30) as store:
         with store.open("desk") as first:
@@ -52,7 +46,7 @@ def test_a_writer_that_waited_for_a_session_which_was_deleted_begins_it_anew(tmp
             first.turn_end()
             waiting = threading.Thread(target=lambda: keep(store, "two"))
             waiting.start()
-            while opened(tmp_path / "desk.jsonl") < 2:
+            while times_open(tmp_path / "desk.jsonl") < 2:
                 pass
             (tmp_path / "desk.jsonl").unlink()
         waiting.join()

@@ -3,6 +3,8 @@
 import sqlite3
 import subprocess
 import sys
+import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,12 +14,16 @@ from handrail.sessions import (
     DamagedSession,
     JournalFailed,
     MessageRecord,
+    SessionChanged,
     SessionConflict,
     StoreFailed,
     UnsupportedStore,
     open_store,
     verify,
 )
+from handrail.sessions.places import Place
+from handrail.sessions.tables import refuse_too_long
+from sessions.conversations import times_open
 
 
 def said(text: str) -> MessageRecord:
@@ -191,3 +197,69 @@ def test_a_lock_that_was_lost_does_not_let_one_writer_write_over_another(tmp_pat
         first.close()
         assert [message.text for message in store.open("desk").log] == ["one", "two", "three"]
         assert verify(store.place("desk")).ok
+
+
+def test_of_two_that_begin_one_session_past_the_lock_one_is_refused(tmp_path: Path) -> None:
+    with open_store(tmp_path / "s.db") as store:
+        place = store.place("desk")
+        assert isinstance(place, Place)
+        with place.lock("never", 0.0, new=True) as first:
+            for lock in tmp_path.glob("*.lock"):
+                lock.unlink()
+            store.create("desk")
+            with pytest.raises(SessionChanged):
+                first.append(said("one"))
+        assert verify(store.place("desk")).counts == {"header": 1}
+
+
+def test_a_session_whose_rows_another_took_away_is_not_written_on(tmp_path: Path) -> None:
+    with open_store(tmp_path / "s.db") as store:
+        session = store.open("desk")
+        session.append(said("one"))
+        with closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None)) as other:
+            other.execute("DELETE FROM handrail_lines")
+        with pytest.raises(SessionChanged):
+            session.append(said("two"))
+        with closing(sqlite3.connect(tmp_path / "s.db")) as other:
+            assert other.execute("SELECT count(*) FROM handrail_lines").fetchone() == (0,)
+
+
+def test_nothing_that_was_said_stays_in_the_tables_of_a_session_that_was_deleted(tmp_path: Path) -> None:
+    with open_store(tmp_path / "s.db") as store:
+        for id in ("desk", "other"):
+            with store.open(id) as session:
+                session.append(said(f"what {id} said"))
+        assert store.search("said")
+        store.delete("desk")
+    with closing(sqlite3.connect(tmp_path / "s.db")) as connection:
+        assert connection.execute("SELECT folded FROM handrail_texts").fetchall() == [("what other said",)]
+
+
+def test_who_waited_for_a_lock_that_was_let_go_holds_it_against_all_others(tmp_path: Path) -> None:
+    def wait() -> None:
+        with store.open("desk", lock_timeout=30) as session:
+            session.append(said("two"))
+            held.set()
+            done.wait()
+
+    held, done = threading.Event(), threading.Event()
+    with open_store(tmp_path / "s.db") as store:
+        with store.open("desk") as first:
+            first.append(said("one"))
+            (lock,) = tmp_path.glob("*.lock")
+            waiting = threading.Thread(target=wait)
+            waiting.start()
+            while times_open(lock) < 2:
+                pass
+        held.wait()
+        with pytest.raises(SessionConflict):
+            store.open("desk").append(said("three"))
+        done.set()
+        waiting.join()
+        assert [message.text for message in store.open("desk").log] == ["one", "two"]
+
+
+def test_a_session_ends_before_the_keys_of_the_next_begin() -> None:
+    refuse_too_long((1 << 36) - 1)
+    with pytest.raises(OSError, match="up to 64 GiB"):
+        refuse_too_long(1 << 36)
