@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from select import select
 
 import pytest
 
@@ -252,6 +253,16 @@ class Terminal:
                 self.screen += (await asyncio.to_thread(os.read, self.keyboard, 1 << 16)).decode(errors="replace")
         self.screen = self.screen[self.screen.index(text) + len(text) :]
 
+    async def sees_after(self, key: str, text: str) -> None:
+        """Presses the key until this stands on the screen. A signal that comes between the prompt and the reading of
+        the line is looked at with the next key only, whatever program reads it."""
+        async with asyncio.timeout(30):
+            while text not in self.screen:
+                self.types(key)
+                while text not in self.screen and (await asyncio.to_thread(select, [self.keyboard], [], [], 2.0))[0]:
+                    self.screen += os.read(self.keyboard, 1 << 16).decode(errors="replace")
+        self.screen = self.screen[self.screen.index(text) + len(text) :]
+
     def types(self, keys: str) -> None:
         """Presses these keys; `\\x03` is Ctrl-C, `\\x04` is Ctrl-D."""
         os.write(self.keyboard, keys.encode())
@@ -301,8 +312,8 @@ async def test_at_a_terminal_ctrl_c_stops_the_answer_and_ctrl_d_ends_the_chat(tm
         chat.types("Briefly!\n")
         await chat.sees("Well, ")
         await chat.sees("you> ")
-        chat.types("half a line\x03")
-        await chat.sees("(Ctrl-D or /quit ends the conversation)")
+        chat.types("half a line")
+        await chat.sees_after("\x03", "(Ctrl-D or /quit ends the conversation)")
         await chat.sees("you> ")
         chat.types("\x04")
         await chat.sees("The session is in a.jsonl")

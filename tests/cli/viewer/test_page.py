@@ -302,15 +302,18 @@ async def test_an_empty_session_says_so(tmp_path: Path, look: Look) -> None:
 REACHED = """async () => {
   const seen = new Set();
   let most = 0;
-  for (let y = 0; y < document.documentElement.scrollHeight; y += 2000) {
-    scrollTo(0, y);
-    await new Promise(requestAnimationFrame);
-    await new Promise(requestAnimationFrame);
-    const rows = document.querySelectorAll("article");
+  // From the last row that is drawn to the next: heights above may be measured anew meanwhile.
+  for (let last = ""; ; ) {
+    const rows = [...document.querySelectorAll("article")];
     most = Math.max(most, rows.length);
     for (const row of rows) seen.add(row.dataset.place);
+    const end = rows.at(-1);
+    if (end.dataset.place === last) return [seen.size, most];
+    last = end.dataset.place;
+    end.scrollIntoView({ block: "start", behavior: "instant" });
+    await new Promise(requestAnimationFrame);
+    await new Promise(requestAnimationFrame);
   }
-  return [seen.size, most];
 }"""
 
 
