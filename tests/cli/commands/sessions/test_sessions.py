@@ -236,6 +236,22 @@ def test_at_a_terminal_it_is_asked(store: str, tmp_path: Path, answer: str, code
         assert len(opened.list()) == left
 
 
+def test_what_grew_old_while_somebody_was_asked_stays(store: str, tmp_path: Path) -> None:
+    keyboard, screen = pty.openpty()
+    command = [*COMMAND, "sessions", "prune", "--older-than", "0m", "--store", store]
+    given = {"cwd": tmp_path, "env": quiet_environment(), "stdin": screen, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **given) as asking, open_store(f"{tmp_path}/{store}") as opened:  # type: ignore[call-overload]
+        said = b""
+        while not said.endswith(b"[y/N] "):
+            said += asking.stdout.read(1)
+        opened.create("late")
+        os.write(keyboard, b"y\n")
+        assert b"removed customer-17" in asking.stdout.read()
+        assert [entry.id for entry in opened.list()] == ["late"]
+    os.close(keyboard)
+    os.close(screen)
+
+
 def test_old_sessions_are_said_before_they_are_removed(sessions: Run) -> None:
     assert sessions("prune", "--older-than", "30d").stdout == "there is nothing to remove\n"
     dry = sessions("prune", "--older-than", "0m", "--dry-run", "--json")

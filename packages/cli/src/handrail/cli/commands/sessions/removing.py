@@ -2,8 +2,9 @@
 
 import re
 import sys
+from collections.abc import Iterable
 from datetime import timedelta
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -12,6 +13,9 @@ from handrail.cli.exits import FAILED, OK, one_line
 from handrail.cli.reporting import counted
 from handrail.cli.screens import aside, say, say_json, shortened
 from handrail.cli.stores import StoreOption, opened_store
+
+if TYPE_CHECKING:
+    from handrail.sessions import Store
 
 _Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -25,20 +29,12 @@ def remove(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Remove sessions for good; forks of them stay. Where one is not there, none is removed."""
-    from handrail.sessions import SessionError
-
     wanted = list(dict.fromkeys(ids))
     with opened_store(store) as opened:
         for id in wanted:
             opened.entry(id)
         _ask(f"remove {_these(wanted)} from {opened.name} for good", yes)
-        removed: list[str] = []
-        for id in wanted:
-            try:
-                opened.delete(id)
-                removed.append(id)
-            except SessionError as error:
-                aside(f"handrail: {one_line(error)}")
+        removed = _deleted(opened, wanted)
     _tell(removed, as_json)
     raise typer.Exit(OK if len(removed) == len(wanted) else FAILED)
 
@@ -62,7 +58,22 @@ def prune(
             _tell(old, as_json, removed=not dry_run)
             return
         _ask(f"remove {_these(old)} from {opened.name} for good", yes)
-        _tell(opened.prune(age, tag=tag, parents=parents), as_json)
+        # Meanwhile some may have been gone on with, and others have grown old that nobody was asked about.
+        still = opened.prune(age, tag=tag, parents=parents, dry_run=True)
+        _tell(_deleted(opened, [id for id in still if id in old]), as_json)
+
+
+def _deleted(store: "Store", ids: Iterable[str]) -> list[str]:
+    from handrail.sessions import SessionError
+
+    deleted: list[str] = []
+    for id in ids:
+        try:
+            store.delete(id)
+            deleted.append(id)
+        except SessionError as error:
+            aside(f"handrail: {one_line(error)}")
+    return deleted
 
 
 def _age(text: str) -> timedelta:
