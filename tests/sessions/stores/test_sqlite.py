@@ -252,10 +252,12 @@ def test_who_waited_for_a_lock_that_was_let_go_holds_it_against_all_others(tmp_p
             while times_open(lock) < 2:
                 pass
         held.wait()
-        with pytest.raises(SessionConflict):
-            store.open("desk").append(said("three"))
-        done.set()
-        waiting.join()
+        try:
+            with pytest.raises(SessionConflict):
+                store.open("desk").append(said("three"))
+        finally:
+            done.set()
+            waiting.join()
         assert [message.text for message in store.open("desk").log] == ["one", "two"]
 
 
