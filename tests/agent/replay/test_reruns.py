@@ -646,6 +646,18 @@ async def test_ids_of_the_applications_own_do_not_stand_in_the_way(tmp_path: Pat
     assert found.what == "boundary"
 
 
+async def test_a_run_that_ends_before_all_was_asked_for_is_told(tmp_path: Path) -> None:
+    def made(script: Sequence[Any], *layers: Middleware) -> Agent:
+        return Agent("X", model=ScriptedModel(*script), middleware=layers)
+
+    longer = Validation(lambda result: len(result.output) > 3 or "too short")
+    await made(["No.", "No, thank you."], longer).run("More?", session=str(tmp_path / "s.jsonl"))
+    assert (await rerun(tmp_path / "s.jsonl", made((), longer))).ok
+    found = (await rerun(tmp_path / "s.jsonl", made(()))).divergence
+    assert found is not None
+    assert (found.what, found.problem) == ("end", "comes before all that was recorded was asked for")
+
+
 async def test_a_run_that_fails_now_is_told_with_what_it_fails(recorded: Path) -> None:
     found = (await rerun(recorded, desk(World(), (), filter=none()))).divergence
     assert found is not None
