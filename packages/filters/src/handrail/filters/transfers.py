@@ -17,6 +17,7 @@ class Shared(Protocol):
         """The first `length` of them, for a view that goes another way."""
 
 
+_FEW = 8
 _Buffer = TypeVar("_Buffer", bound=Shared)
 
 
@@ -52,7 +53,8 @@ class Plain(Generic[_Buffer]):
 
     def _keep(self, items: Items, survey: Survey, start: int, end: int) -> None:
         plain, known = self.buffer.items, self.buffer.survey
-        if known is not None and survey.lawful and not survey.unnamed:
+        # What few messages are is sooner seen by a walk, and that comes when somebody asks.
+        if end - start > _FEW and known is not None and survey.lawful and not survey.unnamed:
             known.advance(plain, len(plain))
             known.go_on(survey, start, end)
         plain.extend(items[start:end])
