@@ -12,6 +12,7 @@ _SCRIPTS = {
     "index": ("text", "index"),
     "diff": ("text", "diff"),
 }
+_TITLES = {"page": "Handrail session", "index": "Handrail sessions", "diff": "Handrail difference"}
 # What could end the element that holds the data, or begin another; each stands in strings only.
 _ESCAPES = {
     b"<": b"\\u003c",
@@ -58,7 +59,8 @@ def _parts(kind: str) -> tuple[str, str, str]:
     assets = files("handrail.cli.viewer") / "assets"
     scripts = [(assets / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS[kind]]
     script = "\n".join(['"use strict";', "(() => {", *scripts, "})();"])
-    template = (assets / f"{kind}.html").read_text(encoding="utf-8")
+    head, body = [(assets / f"{name}.html").read_text(encoding="utf-8") for name in ("head", kind)]
+    template = body.replace("{{head}}", head.replace("{{title}}", _TITLES[kind]))
     return template, (assets / "page.css").read_text(encoding="utf-8"), script
 
 
