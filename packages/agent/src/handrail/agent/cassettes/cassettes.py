@@ -24,7 +24,8 @@ from handrail.agent.cassettes.tapes import (
 from handrail.agent.doors import real_calls_forbidden, stood_in
 from handrail.agent.errors import CassetteError, ModelError, NotRecorded
 from handrail.agent.http.hiding import hide
-from handrail.agent.models import ArgumentsDelta, ChatResponse, Delta, Model, Profile, find_model
+from handrail.agent.in_place import InPlaceOf
+from handrail.agent.models import ArgumentsDelta, ChatResponse, Delta, Model, find_model
 from handrail.agent.scripted import FunctionModel, pieces
 from handrail.filters import Message
 from handrail.sessions.paths import name_of
@@ -193,22 +194,12 @@ class Cassette:
         return sorted([place for places in self._left.values() for place in places])
 
 
-class CassetteModel:
+class CassetteModel(InPlaceOf):
     """A model whose calls a cassette records, or answers."""
 
     def __init__(self, cassette: Cassette, inner: Model) -> None:
+        super().__init__(inner)
         self._cassette = cassette
-        self._inner = inner
-
-    @property
-    def name(self) -> str:
-        """The name of the model that it stands for."""
-        return self._inner.name
-
-    @property
-    def profile(self) -> Profile:
-        """What the model that it stands for can do."""
-        return self._inner.profile
 
     async def complete(self, request: "ChatRequest") -> ChatResponse:
         """The recorded answer, or the model's, which is recorded. Raises `NotRecorded`, and what the model raises."""
@@ -216,7 +207,7 @@ class CassetteModel:
         if found is not None:
             return found.response()
         try:
-            response = await self._inner.complete(request)
+            response = await self._model.complete(request)
         except ModelError as error:
             self._cassette.keep_error(number, ask, error)
             raise
@@ -233,7 +224,7 @@ class CassetteModel:
             yield found.response()
             return
         deltas: list[Delta] = []
-        stream = self._inner.stream(request)
+        stream = self._model.stream(request)
         try:
             async for piece in stream:
                 if isinstance(piece, ChatResponse):
@@ -249,10 +240,10 @@ class CassetteModel:
 
     async def aclose(self) -> None:
         """Closes the model that it stands for."""
-        await self._inner.aclose()
+        await self._model.aclose()
 
     def __repr__(self) -> str:
-        return f"CassetteModel({self._inner!r}, {str(self._cassette.path)!r})"
+        return f"CassetteModel({self._model!r}, {str(self._cassette.path)!r})"
 
 
 def _secrets() -> list[str]:

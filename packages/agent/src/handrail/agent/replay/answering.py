@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from handrail.agent.errors import BuildError, RunError
+from handrail.agent.in_place import InPlaceOf
 from handrail.agent.kernel.requests import ChatRequest, ToolResponse
-from handrail.agent.models import ChatResponse, Delta, Model, Profile
+from handrail.agent.models import ChatResponse, Delta, Model
 from handrail.agent.replay.failures import recorded_failure
 from handrail.agent.replay.recorded import RecordedCall
 from handrail.agent.replay.sources import RecordedIds
@@ -42,24 +43,14 @@ def hand_over(turn: "TurnState", call_id: str, asked: Mapping[str, str]) -> None
         return  # what it asked for is not possible any more; that it does not happen is the difference
 
 
-class Answering:
+class Answering(InPlaceOf):
     """A model in name and kind, whose one answer is in the record."""
 
     def __init__(self, model: Model, playback: "Playback", call: RecordedCall, turn: "TurnState") -> None:
-        self._model = model
+        super().__init__(model)
         self._playback = playback
         self._call = call
         self._turn = turn
-
-    @property
-    def name(self) -> str:
-        """The name of the model that would have been asked."""
-        return self._model.name
-
-    @property
-    def profile(self) -> Profile:
-        """What that one can do."""
-        return self._model.profile
 
     async def complete(self, request: ChatRequest) -> ChatResponse:
         """The recorded answer."""
@@ -71,9 +62,6 @@ class Answering:
         for piece in pieces(response.message):
             yield piece
         yield response
-
-    async def aclose(self) -> None:
-        """Nothing is held open."""
 
 
 def undrawn(message: Message, ids: IdSource) -> Message:

@@ -2,29 +2,20 @@
 
 from collections.abc import AsyncGenerator, Callable
 
+from handrail.agent.in_place import InPlaceOf
 from handrail.agent.kernel.requests import ChatRequest
 from handrail.agent.limits import Budget
-from handrail.agent.models import ChatResponse, Delta, Model, Profile
+from handrail.agent.models import ChatResponse, Delta, Model
 
 
-class Metered:
+class Metered(InPlaceOf):
     """A model whose every call is counted before it is made, and told as it is made (`asked`). Raises `LimitExceeded`
     where the budget is used up."""
 
     def __init__(self, model: Model, budget: Budget, asked: Callable[[], None]) -> None:
-        self._model = model
+        super().__init__(model)
         self._budget = budget
         self._asked = asked
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self._model.name
-
-    @property
-    def profile(self) -> Profile:
-        """What it can do."""
-        return self._model.profile
 
     async def complete(self, request: ChatRequest) -> ChatResponse:
         """The model's answer."""
@@ -38,6 +29,3 @@ class Metered:
     async def stream(self, request: ChatRequest) -> AsyncGenerator[Delta | ChatResponse, None]:
         """The same, at once."""
         yield await self.complete(request)
-
-    async def aclose(self) -> None:
-        """The model is closed by whoever made it."""
