@@ -5,61 +5,39 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import compress, islice, repeat
-from operator import is_
+from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
-
-import msgspec
 
 from handrail.filters.histories import History
 from handrail.filters.messages import Message
 from handrail.filters.sources import Clock, IdSource
 from handrail.filters.views import View
 from handrail.sessions.compressions import Compression
-from handrail.sessions.errors import DamagedSession, JournalFailed, SessionChanged, SessionConflict
+from handrail.sessions.errors import JournalFailed, SessionChanged, SessionConflict
 from handrail.sessions.exports import export, opened, to_go_on_from
-from handrail.sessions.lines import ZEROS
+from handrail.sessions.loaded import Loaded
 from handrail.sessions.making import making
 from handrail.sessions.passphrases import Secret, hidden
-from handrail.sessions.paths import is_top, name_of
 from handrail.sessions.places import Given, is_begun, located
 from handrail.sessions.reader import Reading, read
 from handrail.sessions.records import (
     AgentRecord,
     AnyRecord,
-    BudgetRecord,
     HandoffRecord,
     MessageRecord,
-    ModelCallRecord,
     SessionRecord,
-    StateRecord,
-    ToolCallRecord,
     ToolResultRecord,
-    TurnRecord,
     Writable,
 )
 from handrail.sessions.tails import TornTail
 from handrail.sessions.usages import Spent, Usage
-from handrail.sessions.views import Views, history_of
+from handrail.sessions.views import history_of
 from handrail.sessions.writer import Fsync, Journal, append_all
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-# What says something of the session as a whole; most records do not.
-_NOTED = frozenset(
-    {
-        HandoffRecord,
-        ModelCallRecord,
-        AgentRecord,
-        SessionRecord,
-        TurnRecord,
-        StateRecord,
-        ToolCallRecord,
-        BudgetRecord,
-    }
-)
 _LATER = 256
 """How many records are kept at most before they are taken in."""
 
@@ -94,7 +72,7 @@ class Session:
             self.path, fsync=fsync, lock_timeout=lock_timeout, clock=clock, ids=ids, passphrase=self._passphrase
         )
         self._journal: Journal | None = None
-        self._loaded: _Loaded | None = None
+        self._loaded: Loaded | None = None
         self._in_use = False
         self._lasting = lasting
 
@@ -144,15 +122,15 @@ class Session:
         self._give_up_failed()
         self._loaded = self._load()
 
-    def _load(self) -> _Loaded:
-        return _Loaded(self.reading() if is_begun(self.path) else None)
+    def _load(self) -> Loaded:
+        return Loaded(self.reading() if is_begun(self.path) else None)
 
     def reading(self) -> Reading:
         """The session as it stands in its file, to be read record by record. Raises what `read` does."""
         return read(self.path, passphrase=self._passphrase)
 
     @property
-    def _state(self) -> _Loaded:
+    def _state(self) -> Loaded:
         if self._journal is not None and self._journal.failure is not None:
             return self._load()  # the file alone: what the run that failed still holds of it follows a gap
         if self._loaded is None:
@@ -193,13 +171,13 @@ class Session:
     @property
     def state(self) -> dict[str, Any]:
         """The shared state of the conversation, by channel."""
-        return dict(self._state.state)
+        return dict(self._state.states.shared)
 
     @property
     def private_states(self) -> dict[tuple[str, str], dict[str, Any]]:
         """The private states of middleware that live on, by agent path and middleware. Whoever appends records keeps
         them up to date."""
-        return self._state.privates
+        return self._state.states.privates
 
     @property
     def about(self) -> SessionRecord | None:
@@ -323,92 +301,3 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-class _Loaded:
-    """What one pass over a session's records gives."""
-
-    def __init__(self, reading: Reading | None) -> None:
-        self.handoffs: list[HandoffRecord] = []
-        self.agents: dict[str, AgentRecord] = {}
-        self.usage = Usage()
-        self._ended = Spent()
-        self._open = [0, 0, 0]
-        self.about: SessionRecord | None = None
-        self.active: str | None = None
-        self.state: dict[str, Any] = {}
-        self.privates: dict[tuple[str, str], dict[str, Any]] = {}
-        self.head = reading.head if reading is not None else ZEROS
-        self.torn = reading.torn if reading is not None else None
-        self.later: list[Writable] = []
-        """What was appended since, and is taken in when something is asked for or there is much of it."""
-        self.views = self._read(reading) if reading is not None else {}
-
-    def _read(self, reading: Reading) -> dict[str, View]:
-        views = Views()
-        for number, _, record in reading:
-            try:
-                views.take(record)
-            except ValueError as error:
-                raise DamagedSession(reading.path, number, str(error)) from None
-            self.note(record)
-        return views.now()
-
-    @property
-    def spent(self) -> Spent:
-        """What the runs used. One that was killed has no record of it: its calls since the last one are counted."""
-        ended, (steps, tool_calls, handoffs) = self._ended, self._open
-        cost = ended.cost if ended.usage.requests == self.usage.requests else None
-        return Spent(ended.steps + steps, ended.tool_calls + tool_calls, ended.handoffs + handoffs, self.usage, cost)
-
-    def catch_up(self) -> None:
-        """Take in what was appended."""
-        if not self.later:
-            return
-        later, self.later = self.later, []
-        kinds = list(map(type, later))
-        noted = _NOTED
-        if BudgetRecord not in kinds:
-            # Calls are most of what is noted, and up to the end of a run their order does not matter.
-            noted = _NOTED - {ModelCallRecord, ToolCallRecord}
-            asked = list(compress(later, map(is_, kinds, repeat(ModelCallRecord))))
-            started = list(compress(later, map(is_, kinds, repeat(ToolCallRecord))))
-            self._take_calls(asked, started)  # type: ignore[arg-type]  # their types were looked at
-        for record in compress(later, map(noted.__contains__, kinds)):
-            self.note(record)
-
-    def _take_calls(self, asked: list[ModelCallRecord], started: list[ToolCallRecord]) -> None:
-        self.usage = Usage.total([self.usage, *[record.usage for record in asked]])
-        self._open[0] += [record.purpose for record in asked].count("answer")
-        self._open[1] += [record.attempt for record in started].count(1)
-
-    def note(self, record: Writable) -> None:
-        """Take in what concerns the session as a whole."""
-        match record:
-            case ModelCallRecord():
-                self.usage += record.usage
-                self._open[0] += record.purpose == "answer"
-            case ToolCallRecord():
-                self._open[1] += record.attempt == 1
-            case HandoffRecord():
-                self.handoffs.append(record)
-                self._open[2] += not record.back
-                if is_top(record.path):
-                    self.active = record.active or record.target
-            case TurnRecord(path=path) | MessageRecord(path=path) if self.active is None and is_top(path):
-                self.active = name_of(path)
-            case BudgetRecord():
-                self._ended += record.spent
-                self._open = [0, 0, 0]
-            case AgentRecord():
-                self.agents[record.name] = record
-            case SessionRecord():
-                self.about = record
-            case StateRecord(path=path) if is_top(path):
-                values = msgspec.json.decode(record.values)
-                if record.layer and record.scope == "session":
-                    self.privates[path, record.layer] = values
-                elif not record.layer:
-                    self.state.update(values)
-            case _:
-                pass

@@ -33,6 +33,7 @@ from handrail.sessions import (
     read,
 )
 from handrail.sessions.lines import ZEROS, follows, link
+from handrail.sessions.loaded import States
 from handrail.sessions.paths import is_top, name_of
 from handrail.sessions.places import Given
 from handrail.sessions.records import AnyRecord, asked_by
@@ -163,8 +164,7 @@ class _Loading:
         self.runs: list[RecordedRun] = []
         self.source = ""
         self._views = Views()
-        self._state: dict[str, Any] = {}
-        self._privates: dict[tuple[str, str], dict[str, Any]] = {}
+        self._states = States()
         self._agents: dict[str, AgentRecord] = {}
         self._branches: dict[str, Counter[str]] = {}
         self._before: list[AnyRecord] = []
@@ -197,7 +197,7 @@ class _Loading:
         self._note(line, record)
 
     def _now(self) -> _Begun:
-        return _Begun(self._views.now(), dict(self._state), dict(self._privates))
+        return _Begun(self._views.now(), dict(self._states.shared), dict(self._states.privates))
 
     def _turn(self, line: int, record: TurnRecord) -> None:
         if self._run is None or self._over or record.run != self._run.id:
@@ -266,12 +266,8 @@ class _Loading:
                 self._agents[record.name] = record
             case SessionRecord():
                 self.source = record.source or ""
-            case StateRecord(path=path) if is_top(path):
-                values = msgspec.json.decode(record.values)
-                if record.layer and record.scope == "session":
-                    self._privates[path, record.layer] = values
-                elif not record.layer:
-                    self._state.update(values)
+            case StateRecord():
+                self._states.take(record)
             case HandoffRecord() | SubagentRecord(event="start"):
                 self._cross(line, record)
             case _:

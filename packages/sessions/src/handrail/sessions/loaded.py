@@ -1,0 +1,148 @@
+"""What is known of a session as a whole once its records were gone through."""
+
+from __future__ import annotations
+
+from itertools import compress, repeat
+from operator import is_
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from handrail.sessions.errors import DamagedSession
+from handrail.sessions.lines import ZEROS
+from handrail.sessions.paths import is_top, name_of
+from handrail.sessions.records import (
+    AgentRecord,
+    BudgetRecord,
+    HandoffRecord,
+    MessageRecord,
+    ModelCallRecord,
+    SessionRecord,
+    StateRecord,
+    ToolCallRecord,
+    TurnRecord,
+    Writable,
+)
+from handrail.sessions.usages import Spent, Usage
+from handrail.sessions.views import Views
+
+if TYPE_CHECKING:
+    from handrail.filters.views import View
+    from handrail.sessions.reader import Reading
+
+# What says something of the session as a whole; most records do not.
+_NOTED = frozenset(
+    {
+        HandoffRecord,
+        ModelCallRecord,
+        AgentRecord,
+        SessionRecord,
+        TurnRecord,
+        StateRecord,
+        ToolCallRecord,
+        BudgetRecord,
+    }
+)
+
+
+class States:
+    """The state of a conversation so far: the `shared` one by channel, and the `privates` of middleware that live on,
+    by agent path and middleware. What a sub-agent has is its own, and gone with it."""
+
+    def __init__(self) -> None:
+        self.shared: dict[str, Any] = {}
+        self.privates: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def take(self, record: StateRecord) -> None:
+        """Take in what was written."""
+        if not is_top(record.path):
+            return
+        values = msgspec.json.decode(record.values)
+        if record.layer and record.scope == "session":
+            self.privates[record.path, record.layer] = values
+        elif not record.layer:
+            self.shared.update(values)
+
+
+class Loaded:
+    """What one pass over a session's records gives."""
+
+    def __init__(self, reading: Reading | None) -> None:
+        self.handoffs: list[HandoffRecord] = []
+        self.agents: dict[str, AgentRecord] = {}
+        self.usage = Usage()
+        self._ended = Spent()
+        self._open = [0, 0, 0]
+        self.about: SessionRecord | None = None
+        self.active: str | None = None
+        self.states = States()
+        self.head = reading.head if reading is not None else ZEROS
+        self.torn = reading.torn if reading is not None else None
+        self.later: list[Writable] = []
+        """What was appended since, and is taken in when something is asked for or there is much of it."""
+        self.views = self._read(reading) if reading is not None else {}
+
+    def _read(self, reading: Reading) -> dict[str, View]:
+        views = Views()
+        for number, _, record in reading:
+            try:
+                views.take(record)
+            except ValueError as error:
+                raise DamagedSession(reading.path, number, str(error)) from None
+            self.note(record)
+        return views.now()
+
+    @property
+    def spent(self) -> Spent:
+        """What the runs used. One that was killed has no record of it: its calls since the last one are counted."""
+        ended, (steps, tool_calls, handoffs) = self._ended, self._open
+        cost = ended.cost if ended.usage.requests == self.usage.requests else None
+        return Spent(ended.steps + steps, ended.tool_calls + tool_calls, ended.handoffs + handoffs, self.usage, cost)
+
+    def catch_up(self) -> None:
+        """Take in what was appended."""
+        if not self.later:
+            return
+        later, self.later = self.later, []
+        kinds = list(map(type, later))
+        noted = _NOTED
+        if BudgetRecord not in kinds:
+            # Calls are most of what is noted, and up to the end of a run their order does not matter.
+            noted = _NOTED - {ModelCallRecord, ToolCallRecord}
+            asked = list(compress(later, map(is_, kinds, repeat(ModelCallRecord))))
+            started = list(compress(later, map(is_, kinds, repeat(ToolCallRecord))))
+            self._take_calls(asked, started)  # type: ignore[arg-type]  # their types were looked at
+        for record in compress(later, map(noted.__contains__, kinds)):
+            self.note(record)
+
+    def _take_calls(self, asked: list[ModelCallRecord], started: list[ToolCallRecord]) -> None:
+        self.usage = Usage.total([self.usage, *[record.usage for record in asked]])
+        self._open[0] += [record.purpose for record in asked].count("answer")
+        self._open[1] += [record.attempt for record in started].count(1)
+
+    def note(self, record: Writable) -> None:
+        """Take in what concerns the session as a whole."""
+        match record:
+            case ModelCallRecord():
+                self.usage += record.usage
+                self._open[0] += record.purpose == "answer"
+            case ToolCallRecord():
+                self._open[1] += record.attempt == 1
+            case HandoffRecord():
+                self.handoffs.append(record)
+                self._open[2] += not record.back
+                if is_top(record.path):
+                    self.active = record.active or record.target
+            case TurnRecord(path=path) | MessageRecord(path=path) if self.active is None and is_top(path):
+                self.active = name_of(path)
+            case BudgetRecord():
+                self._ended += record.spent
+                self._open = [0, 0, 0]
+            case AgentRecord():
+                self.agents[record.name] = record
+            case SessionRecord():
+                self.about = record
+            case StateRecord():
+                self.states.take(record)
+            case _:
+                pass
