@@ -98,12 +98,19 @@ def test_a_session_of_a_folder_that_lost_its_header_is_told_and_not_passed_over(
     (tmp_path / "past").mkdir()
     lines = desk_session.read_bytes().splitlines(keepends=True)
     (tmp_path / "past" / "whole.jsonl").write_bytes(b"".join(lines))
-    for name, rest in [("headless", lines[1:]), ("beheaded", [b"{}\n", *lines[1:]]), ("tail", lines[-1:])]:
+    wiped = b"\0" * ((1 << 20) - 40) + b"\n"  # so that the next link lies across what is read at once
+    for name, rest in [
+        ("headless", lines[1:]),
+        ("beheaded", [b"{}\n", *lines[1:]]),
+        ("tail", lines[-1:]),
+        ("torn", [lines[0][:50]]),
+        ("wiped", [wiped, lines[-1]]),
+    ]:
         (tmp_path / "past" / f"{name}.jsonl").write_bytes(pack(b"".join(rest)))
     (tmp_path / "past" / "empty.session.jsonl").write_bytes(b"")
     outcome = handrail_here("audit", "past", "--policy", rule(tmp_path, "max_messages = 100"))
     assert outcome.returncode != 0
-    assert outcome.stdout.endswith("nothing crossed that may not; 4 unreadable\n")
+    assert outcome.stdout.endswith("nothing crossed that may not; 6 unreadable\n")
 
 
 def test_a_damaged_session_is_told_and_the_others_go_on(handrail_here: Run, desk_session: Path, tmp_path: Path) -> None:

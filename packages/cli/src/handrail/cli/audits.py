@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import BinaryIO, Literal, TypeAlias
 
 import msgspec
 
@@ -24,8 +24,10 @@ from handrail.sessions.places import Where
 State: TypeAlias = Literal["clean", "crossed", "damaged", "unreadable"]
 _SUFFIXES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 _LINK = re.compile(rb'"prev"\s*:\s*"[0-9a-f]{64}"')
-_LOOKED_AT = 1 << 20
-"""How many bytes of a file's beginning are searched for lines of a session."""
+_TORN = re.compile(rb'\{"prev":"[0-9a-f]*\Z')
+_BLOCK = 1 << 20
+_ACROSS = 128
+"""How many bytes of a block are looked at with the next one, as a link may lie across both."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -122,14 +124,23 @@ def foreign(path: Path) -> bool:
 
 
 def _was_session(path: Path) -> bool:
-    """Whether it is called a session, or its beginning has lines of one, though it has no header to be read by."""
+    """Whether it is called a session, or has a line of one, though it has no header to be read by."""
     if ".session.jsonl" in path.name:
         return True
     try:
         with open_to_read(expanded(path)) as file:
-            return _LINK.search(file.read(_LOOKED_AT)) is not None
+            return _has_link(file)
     except (SessionError, OSError):
         return False
+
+
+def _has_link(file: BinaryIO) -> bool:
+    rest = b""
+    while block := file.read(_BLOCK):
+        if _LINK.search(found := rest + block):
+            return True
+        rest = found[-_ACROSS:]
+    return _TORN.search(rest) is not None
 
 
 def audit(place: Place, policy: Policy, keys: Keys, progress: Progress | None = None) -> Audit:
