@@ -244,14 +244,23 @@ class Terminal:
     def __init__(self, process: "asyncio.subprocess.Process", keyboard: int) -> None:
         self.process = process
         self.keyboard = keyboard
-        self.screen = ""
+        self.screen = self.passed = ""
+
+    @property
+    def shown(self) -> str:
+        """All that was on the screen so far."""
+        return self.passed + self.screen
+
+    def _past(self, text: str) -> None:
+        end = self.screen.index(text) + len(text)
+        self.passed, self.screen = self.passed + self.screen[:end], self.screen[end:]
 
     async def sees(self, text: str) -> None:
         """Waits until this stands on the screen, after what was waited for before."""
         async with asyncio.timeout(30):
             while text not in self.screen:
                 self.screen += (await asyncio.to_thread(os.read, self.keyboard, 1 << 16)).decode(errors="replace")
-        self.screen = self.screen[self.screen.index(text) + len(text) :]
+        self._past(text)
 
     async def sees_after(self, key: str, text: str) -> None:
         """Presses the key until this stands on the screen. A signal that comes between the prompt and the reading of
@@ -261,7 +270,7 @@ class Terminal:
                 self.types(key)
                 while text not in self.screen and (await asyncio.to_thread(select, [self.keyboard], [], [], 2.0))[0]:
                     self.screen += os.read(self.keyboard, 1 << 16).decode(errors="replace")
-        self.screen = self.screen[self.screen.index(text) + len(text) :]
+        self._past(text)
 
     def types(self, keys: str) -> None:
         """Presses these keys; `\\x03` is Ctrl-C, `\\x04` is Ctrl-D."""
@@ -331,3 +340,5 @@ async def test_a_terminal_obeys_nothing_that_an_answer_holds(tmp_path: Path) -> 
         await chat.sees("loud> [2Jred")
         chat.types("/quit\n")
         await chat.sees("The session is in a.jsonl")
+        assert [sign for sign in ("\x1b[2J", "\x07") if sign in chat.shown] == []
+    assert Session(tmp_path / "a.jsonl").log[-1].text == "\x1b[2Jred\x07"
