@@ -13,8 +13,9 @@ ARGS ?=
 demo: .venv/.packages
 	@exec $(BIN)/handrail demo $(ARGS)
 
+# The tests start many processes: each would compile all it imports where the environment keeps byte code off the disk.
 test: .venv/.servers .venv/.browser
-	@exec $(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	@PYTHONDONTWRITEBYTECODE= exec $(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 check: .venv/.packages
 	$(BIN)/ruff format --check .
