@@ -11,7 +11,18 @@ import msgspec
 import pytest
 
 from agent.desks import answers, failure, hear, pause, requests, result_of, roles, tasks, unlawful
-from handrail.agent import Agent, BuildError, InvalidAnswer, Limits, Output, ScriptedModel, Tool, handoff, tool
+from handrail.agent import (
+    Agent,
+    BuildError,
+    InvalidAnswer,
+    Limits,
+    Output,
+    RunContext,
+    ScriptedModel,
+    Tool,
+    handoff,
+    tool,
+)
 from handrail.agent.events import MessageDone, ToolEnd, ToolProgress, ToolStart
 from handrail.agent.events import Text as TextHeard
 from handrail.agent.kernel import Middleware, ToolRequest, ToolResponse
@@ -623,3 +634,23 @@ async def test_why_the_last_answer_ended_is_told_of_the_turn_and_the_run() -> No
     answer = ChatResponse(assistant("It is a long st"), Usage(1, 1), "length")
     result = await Agent("X", model=ScriptedModel(answer), middleware=[Look()]).run("go")
     assert (seen, result.finish_reason) == (["length"], "length")
+
+
+async def test_a_layer_around_a_tool_sees_the_run_as_its_turn_does_with_the_call_of_its_own() -> None:
+    seen: list[RunContext[Any]] = []
+
+    async def look(request: ToolRequest, call_next: Any) -> Any:
+        seen.append(request.run)
+        first = (request.run.attempt, request.run.key, request.run.step, request.run.call_id)
+        assert first == (1, "", 1, "c1")
+        await call_next(request)
+        return await call_next(request)
+
+    agent = Agent("X", model=ScriptedModel(every("ok"), "done"), tools=[an("ok", ok)], middleware=[Hook(look)])
+    result = await agent.run("go", deps="theirs")
+    [context] = seen
+    told = (context.run_id, context.path, context.agent, context.deps, context.attempt, context.step)
+    assert told == (result.run_id, "X", "X", "theirs", 2, 1)
+    assert context.budget.steps == 2
+    with pytest.raises(AttributeError, match="no 'nonsense'"):
+        _ = context.nonsense  # type: ignore[attr-defined]

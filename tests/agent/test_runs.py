@@ -30,6 +30,7 @@ from handrail.agent.kernel import ChatRequest, Middleware
 from handrail.filters import (
     FixedClock,
     FixedIds,
+    InvalidMessage,
     Reasoning,
     assistant,
     breaches,
@@ -212,6 +213,15 @@ async def test_a_slow_listener_holds_up_the_run_and_loses_no_event() -> None:
     assert 100 < ahead < 400
     assert (type(events[0]), type(events[-1]), run.result.steps) == (RunStart, RunEnd, 800)
     assert len([event for event in events if str(event).endswith("ok -> ok")]) == 799
+
+
+async def test_a_clock_that_gives_no_whole_number_is_refused_where_its_time_would_be_written() -> None:
+    class Seconds(FixedClock):
+        def __call__(self) -> Any:
+            return 0.5
+
+    with pytest.raises(InvalidMessage, match="created_at"):
+        await Agent("X", model=ScriptedModel("Hello.")).run(user("go", id="u1", created_at=1), clock=Seconds())
 
 
 async def test_ids_and_times_come_from_the_sources_given() -> None:

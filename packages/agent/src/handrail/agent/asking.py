@@ -21,7 +21,7 @@ from handrail.agent.models import DEFAULT_SETTINGS, ChatResponse, Model, Setting
 from handrail.agent.spending import spent_on, tell_calls
 from handrail.agent.tools import has_effects
 from handrail.filters import Message, ToolCall, user
-from handrail.filters.messages import Messages, Part
+from handrail.filters.messages import Messages, Part, named
 from handrail.filters.repairs import restore
 from handrail.filters.sensitivity import highest
 from handrail.sessions import SessionError
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from handrail.agent.turns import TurnState
 
 
-async def ask(turn: "Turn") -> Message:
-    """The model's next answer, as the chat chain accepts it, put into the view."""
+async def ask(turn: "Turn") -> None:
+    """The model's next answer, as the chat chain accepts it, put into the view and kept as the turn's last."""
     bound, run = turn.bound, turn.run
     turn.context.attempt, turn.context.tries = 1, 0
     turn.drawn = ()
@@ -72,7 +72,7 @@ async def ask(turn: "Turn") -> Message:
         run.log.write()
     if turn.emit is not None:
         turn.tell(MessageDone, message)
-    return message
+    turn.answer = turn.last_answer = message
 
 
 async def ask_model(request: ChatRequest) -> ChatResponse:
@@ -129,7 +129,7 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
         spent_on(turn, asked, message_id, context.arrived or NOTHING_SPENT, "", type(error).__name__)
         withdraw(turn, (message_id,), "the model call did not end")
         raise
-    message = msgspec.structs.replace(response.message, id=message_id, agent=turn.bound.name, created_at=run.clock())
+    message = named(response.message, message_id, turn.bound.name, run.clock())
     spent = spent_on(turn, asked, message_id, response.usage, response.finish_reason, None, response.message, message)
     return ChatResponse(message, spent, response.finish_reason)
 

@@ -60,6 +60,7 @@ class Bound:
         "step",
         "targets",
         "tool",
+        "tool_kept",
         "tool_states",
         "tools",
         "transforms",
@@ -97,7 +98,8 @@ class Bound:
         self.chat = compose_hook(layers, "around_chat", ask_model)
         self.around_chat = self.chat is not ask_model
         self.around_tool = any(defines(layer, "around_tool") for layer in layers)
-        self.tool = compose_hook(layers, "around_tool", run_kept if self.around_tool else run_tool)
+        self.tool = compose_hook(layers, "around_tool", run_tool)
+        self.tool_kept = compose_hook(layers, "around_tool", run_kept) if self.around_tool else self.tool
         self.crossing = compose_hook(layers, "around_handoff", cross)
         self.transforms = transforms_of(layers)
         self._without: dict[frozenset[int], Any] = {}

@@ -263,7 +263,7 @@ async def _answer(
         turn.tell(ToolStart, call)
     response = _begun(turn, call, context)
     if type(response) is ToolRequest:
-        response = await bound.tool(response)
+        response = await (bound.tool_kept if run.log.on else bound.tool)(response)
     if type(response) is not ToolResponse:
         raise InvalidAnswer(wrong_return(bound.layers, bound.name, "around_tool", response, "ToolResponse"))
     if response.writes and not response.is_error:

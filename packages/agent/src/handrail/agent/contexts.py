@@ -137,12 +137,29 @@ class RunContext(Generic[DepsT]):
 
     def for_call(self, call_id: str, states: "Mapping[int, PrivateState] | None" = None) -> "RunContext[DepsT]":
         """The same context as one tool call sees it."""
-        # Slot by slot: with layers around tools every call makes one.
-        own: RunContext[DepsT] = _new(RunContext)
-        own.run_id, own.path, own.agent = self.run_id, self.path, self.agent
-        own.deps, own.budget, own.turn = self.deps, self.budget, self.turn
-        own.step, own.call_id, own.batch = self.step, call_id, self.turn.batch
-        own.attempt, own.tries, own.ran = 1, 0, False
-        own.arrived, own.key, own.granted = None, "", None
-        own.states = self.states if states is None else dict(states)
+        # With layers around tools every call makes one, and few of them are asked for more than this.
+        own: CallContext[DepsT] = _new(CallContext)
+        own.outer, own.turn, own.step, own.call_id = self, self.turn, self.step, call_id
+        own.batch, own.granted, own.ran = self.turn.batch, None, False
+        if states is not None:
+            own.states = dict(states)
         return own
+
+
+_AT_FIRST: Mapping[str, Any] = {"attempt": 1, "tries": 0, "arrived": None, "key": ""}
+"""What a call's context says of its own before anything is known."""
+
+
+class CallContext(RunContext[DepsT]):
+    """The context of one tool call: what it has in common with its turn's is taken from there when it is asked for."""
+
+    __slots__ = ("outer",)
+    outer: RunContext[DepsT]
+
+    def __getattr__(self, name: str) -> Any:
+        # Only for a slot that nothing was put into yet, and for what is no slot.
+        if name not in RunContext.__slots__:
+            raise AttributeError(f"a run's context has no {name!r}")
+        value = _AT_FIRST[name] if name in _AT_FIRST else getattr(self.outer, name)
+        setattr(self, name, value)
+        return value

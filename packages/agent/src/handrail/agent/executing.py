@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -193,13 +193,9 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
         return _failure(tool, error)
 
 
-def run_kept(request: ToolRequest) -> Awaitable[ToolResponse]:
-    """The same where layers stand around it: what the tool itself gave is kept for the record, if there is one."""
+async def run_kept(request: ToolRequest) -> ToolResponse:
+    """The same where layers stand around it and there is a record: what the tool itself gave is kept for that."""
     turn: Turn = request.run.turn
-    return _run_and_keep(turn, request) if turn.run.log.on else run_tool(request)
-
-
-async def _run_and_keep(turn: "Turn", request: ToolRequest) -> ToolResponse:
     response = await run_tool(request)
     if turn.gave is None:
         turn.gave = {}

@@ -211,7 +211,7 @@ class Turn(TurnState):
                     self.tell(StepStart, context.step)
                 if stepped is None:
                     self.count_step()
-                    self.answer = self.last_answer = await ask(self)
+                    await ask(self)
                     jump = None
                 else:
                     jump = await stepped(self)
@@ -257,10 +257,10 @@ class Turn(TurnState):
         close_calls(self, calls)
         return ()
 
-    async def ask(self) -> None:
+    def ask(self) -> Coroutine[Any, Any, None]:
         """The innermost part of a step: the model is asked, through the chat chain."""
         self.count_step()
-        self.answer = self.last_answer = await ask(self)
+        return ask(self)
 
     def _ended(self) -> TurnResult:
         # A hook ended the turn: what it or the model said last in it, if anything, is the answer.

@@ -20,6 +20,7 @@ Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 Family: TypeAlias = Literal["tool", "reasoning", "other"]
 
 _ascii = str.isascii
+_set = msgspec.structs.force_setattr
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -47,7 +48,7 @@ def _mend(struct: msgspec.Struct) -> None:
             if name in _ONE_OF and value not in _ONE_OF[name]:
                 raise InvalidMessage(type(struct).__name__, name, value, f"one of {', '.join(sorted(_ONE_OF[name]))}")
             if not value.isascii():
-                msgspec.structs.force_setattr(struct, name, whole(value))
+                _set(struct, name, whole(value))
         elif (
             name != "content"
             and type(value) is not _OTHER_TYPES.get(name)
@@ -185,7 +186,7 @@ class Opaque(_Part, frozen=True, tag="opaque"):
         _mend(self)
         if self.family == "reasoning":
             # A default is left out of the canonical form by identity, so an equal string must be the same one.
-            msgspec.structs.force_setattr(self, "family", "reasoning")
+            _set(self, "family", "reasoning")
 
 
 Media: TypeAlias = Image | Audio | File
@@ -218,7 +219,7 @@ class Message(Value, frozen=True, dict=True, omit_defaults=True, repr_omit_defau
         content = self.content
         if type(content) is not tuple:
             content = _parts(content)
-            msgspec.structs.force_setattr(self, "content", content)
+            _set(self, "content", content)
         for part in content:
             if type(part) not in _PARTS:
                 raise InvalidMessage("Message", "content", part, "text and other parts")
@@ -266,6 +267,18 @@ class Message(Value, frozen=True, dict=True, omit_defaults=True, repr_omit_defau
     def digest(self) -> bytes:
         """SHA-256 (32 bytes) over the canonical JSON without `created_at`."""
         return sha256(canonical_json(self)).digest()
+
+
+def named(message: Message, message_id: str, agent: str, at: int) -> Message:
+    """The message with an id, a time and the name of the agent, which is printable; all else of it stays as it is, and
+    need not be looked at once more."""
+    if type(at) is not int or type(message_id) is not str or not _ascii(message_id):
+        return msgspec.structs.replace(message, id=message_id, agent=agent, created_at=at)
+    own: Message = message.__copy__()  # type: ignore[attr-defined]  # every Struct has it
+    _set(own, "id", message_id)
+    _set(own, "agent", agent)
+    _set(own, "created_at", at)
+    return own
 
 
 def canonical_json(message: Message) -> bytes:

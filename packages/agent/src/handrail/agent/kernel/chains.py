@@ -14,7 +14,7 @@ from handrail.agent.kernel.tokens import TokenTransform
 RequestT = TypeVar("RequestT", bound=Request)
 ResponseT = TypeVar("ResponseT")
 T = TypeVar("T")
-_set = msgspec.structs.force_setattr
+_replace = msgspec.structs.replace
 Call: TypeAlias = Callable[[T], Awaitable[ResponseT]]
 Around: TypeAlias = Callable[[T, Call[T, ResponseT]], Awaitable[ResponseT]]
 
@@ -75,12 +75,10 @@ def _own_link(
 
     def call(request: RequestT) -> Awaitable[ResponseT]:
         # As `with_state`, without a call of its own: this is on the way of every step.
-        own = request.__copy__()  # type: ignore[attr-defined]  # every Struct has it
-        run = request.run
         try:
-            _set(own, "state", run.states[place])
+            own = _replace(request, state=request.run.states[place])
         except KeyError:
-            _set(own, "state", run.private_state(place))
+            own = with_state(request, place)
         return function(owner, own, call_next)  # type: ignore[no-any-return]
 
     return call
@@ -88,18 +86,14 @@ def _own_link(
 
 def with_state(request: RequestT, place: int) -> RequestT:
     """The request as the layer at this place sees it: with its own private state."""
-    own: RequestT = request.__copy__()  # type: ignore[attr-defined]  # every Struct has it
-    _set(own, "state", request.run.private_state(place))
-    return own
+    return _replace(request, state=request.run.private_state(place))
 
 
 def _hidden_link(
     around: Around[RequestT, ResponseT], call_next: Call[RequestT, ResponseT]
 ) -> Call[RequestT, ResponseT]:
     def call(request: RequestT) -> Awaitable[ResponseT]:
-        own = request.__copy__()  # type: ignore[attr-defined]  # every Struct has it
-        _set(own, "state", NO_STATE)
-        return around(own, call_next)
+        return around(_replace(request, state=NO_STATE), call_next)
 
     return call
 
