@@ -8,6 +8,7 @@ from handrail.agent.events import Arguments, Discard, ReasoningText, Text
 from handrail.agent.kernel.requests import ChatRequest
 from handrail.agent.kernel.tokens import Pipeline, Token, TokenTransform
 from handrail.agent.models import ArgumentsDelta, ChatResponse, Delta, Model, ReasoningDelta, TextDelta
+from handrail.agent.scopes import LEAD
 from handrail.agent.scripted import Told, pieces
 from handrail.filters import Message, Refusal
 
@@ -28,7 +29,7 @@ async def heard(turn: "Turn", request: ChatRequest, message_id: str) -> ChatResp
         response = await stream.whole()
         for piece in pieces(response.message):
             tell(turn, message_id, piece)
-            if turn.run.crowded():
+            if len(turn.run.unheard) > LEAD:
                 await turn.run.throttle()
     else:
         response = await _arriving(turn, request.model, stream, message_id, tell)
@@ -43,14 +44,14 @@ async def _arriving(
     turn: "Turn", model: Model, stream: "AsyncGenerator[Delta | ChatResponse, None]", message_id: str, tell: Deliver
 ) -> ChatResponse:
     response: ChatResponse | None = None
-    crowded, throttle = turn.run.crowded, turn.run.throttle
+    unheard, throttle = turn.run.unheard, turn.run.throttle
     try:
         async for piece in stream:
             if type(piece) is ChatResponse:
                 response = piece
             else:
                 tell(turn, message_id, piece)
-                if crowded():
+                if len(unheard) > LEAD:
                     await throttle()
     except BaseException:
         # One that has come to its end has closed itself.

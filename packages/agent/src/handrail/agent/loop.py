@@ -15,6 +15,7 @@ from handrail.agent.kernel.jumps import Target
 from handrail.agent.kernel.middlewares import Middleware
 from handrail.agent.kernel.requests import STATUSES, TurnRequest, TurnResult
 from handrail.agent.limits import Budget
+from handrail.agent.scopes import LEAD
 from handrail.agent.stating import check_deps, keep_lasting, keep_private
 from handrail.agent.turns import TurnState
 from handrail.filters import Message, ToolCall, View
@@ -223,7 +224,7 @@ class Turn(TurnState):
             outcome = await answer_calls(self, calls) if calls or self.requested else GOES_ON
             if emit is not None and begun:
                 self.tell(StepEnd, context.step)
-                if run.crowded():
+                if len(run.unheard) > LEAD:
                     await run.throttle()
             if begun and not self.asked:
                 context.step -= 1

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence, Sized
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
     from handrail.filters.policies import Policy
 
 
-Throttle: TypeAlias = tuple[Callable[[], bool], Callable[[], Awaitable[None]]]
-"""Whether a run is too far ahead of its listener, and what then waits until it is not."""
+Throttle: TypeAlias = tuple[Sized, Callable[[], Awaitable[None]]]
+"""The events that a run's listener has not heard yet, and what waits, where they are too many, until they are not."""
 
 
 async def _at_once() -> None:
     pass
 
 
-NOBODY_LISTENS: Throttle = (bool, _at_once)
+NOBODY_LISTENS: Throttle = ((), _at_once)
 CLOCK = Clock()
 
 
@@ -103,7 +103,6 @@ class Run:
         "clock",
         "counter",
         "crossings",
-        "crowded",
         "emit",
         "entered",
         "fresh",
@@ -119,6 +118,7 @@ class Run:
         "said",
         "steps",
         "throttle",
+        "unheard",
         "way",
         "world",
     )
@@ -130,7 +130,7 @@ class Run:
         self.clock = clock
         self.budget = budget
         self.emit: Emit | None = None
-        self.crowded, self.throttle = NOBODY_LISTENS
+        self.unheard, self.throttle = NOBODY_LISTENS
         self.instructions = ""
         self.policy: Policy | None = None
         self.counter: str | None = None
@@ -201,7 +201,7 @@ def execute(
             graph, source.next(), Log(kept, graph.descriptors) if kept is not None else NO_LOG, clock or CLOCK, budget
         )
         run.emit, run.instructions = emit, instructions
-        run.crowded, run.throttle = throttle or NOBODY_LISTENS
+        run.unheard, run.throttle = throttle or NOBODY_LISTENS
         run.policy, run.counter = policy, counter
         first = _first(graph, kept, start)
         if kept is not None:

@@ -9,8 +9,24 @@ from handrail.filters import IdSource, View
 from handrail.sessions import Usage
 from handrail.sessions.paths import scope_mark, top_path
 
-Emit: TypeAlias = Callable[[Event], None]
 Forward: TypeAlias = Literal["all", "lifecycle", "none"]
+
+
+LEAD = 1000
+"""How many events a run may be ahead of its listener before it waits."""
+
+
+class Emit:
+    """Who listens to a run: `take` is handed each event. It may be another function from one event to the next, since
+    a listener that waits has to be woken by the first; so it is looked up each time."""
+
+    __slots__ = ("take",)
+
+    def __init__(self, take: Callable[[Event], None]) -> None:
+        self.take = take
+
+    def __call__(self, event: Event) -> None:
+        self.take(event)
 
 
 NO_CHANNELS = Channels()
@@ -133,4 +149,4 @@ def _forwarded(emit: Emit | None, forward: Forward) -> Emit | None:
         if isinstance(event, LIFECYCLE):
             emit(event)
 
-    return lifecycle
+    return Emit(lifecycle)

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from handrail.agent.errors import RunError
 from handrail.agent.events import Event
+from handrail.agent.scopes import LEAD, Emit
 from handrail.agent.threads import ended
 
 ResultT = TypeVar("ResultT")
@@ -15,12 +16,11 @@ ResultT = TypeVar("ResultT")
 class Stream(Generic[ResultT]):
     """A run that is heard as it goes. Use it with `async with`, and iterate over its events."""
 
-    LEAD = 1000
-    """How many events a run may be ahead of its listener before it waits."""
-
     def __init__(self, begin: Callable[..., Awaitable[ResultT]]) -> None:
         self._begin = begin
         self._events: deque[Event] = deque()
+        # While nobody waits, an event is put down and that is all.
+        self._emit = Emit(self._events.append)
         self._heard: asyncio.Future[None] | None = None
         self._rooms: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[ResultT] | None = None
@@ -37,7 +37,7 @@ class Stream(Generic[ResultT]):
     async def __aenter__(self) -> "Stream[ResultT]":
         if self._task is not None:
             raise RunError("a stream is one run; call stream() again for another")
-        begun: Any = self._begin(self._emit, (self._is_crowded, self._wait_for_room))
+        begun: Any = self._begin(self._emit, (self._events, self._wait_for_room))
         self._task = asyncio.get_running_loop().create_task(begun)
         self._task.add_done_callback(self._wake)
         return self
@@ -59,7 +59,7 @@ class Stream(Generic[ResultT]):
         events = self._events
         if not events and not await self._more():
             raise StopAsyncIteration
-        if self._rooms and len(events) <= self.LEAD // 2:
+        if self._rooms and len(events) <= LEAD // 2:
             self._make_room()
         return events.popleft()
 
@@ -72,21 +72,22 @@ class Stream(Generic[ResultT]):
                 await self._task
                 return False
             self._heard = asyncio.get_running_loop().create_future()
-            await self._heard
+            self._emit.take = self._ring
+            try:
+                await self._heard
+            finally:
+                self._emit.take = self._events.append
         return True
 
-    def _emit(self, event: Event) -> None:
+    def _ring(self, event: Event) -> None:
         self._events.append(event)
-        heard = self._heard
-        if heard is not None:
-            _resolve(heard)
+        self._emit.take = self._events.append
+        if self._heard is not None:
+            _resolve(self._heard)
             self._heard = None
 
-    def _is_crowded(self) -> bool:
-        return len(self._events) > self.LEAD
-
     async def _wait_for_room(self) -> None:
-        while len(self._events) > self.LEAD:
+        while len(self._events) > LEAD:
             room = asyncio.get_running_loop().create_future()
             self._rooms.append(room)
             await room

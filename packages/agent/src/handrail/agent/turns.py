@@ -56,14 +56,28 @@ def _teller(scope: "Scope", path: str) -> Callable[..., None]:
     return _untold if scope.emit is None else _telling(scope.emit, scope, path)
 
 
+_NO: Any = object()
+"""Nothing more to tell."""
+
+
 def _telling(emit: "Emit", scope: "Scope", path: str) -> Callable[..., None]:
     run_id, outer, depth = scope.run_id, scope.outer, scope.depth
-    if outer is None:
-        # Most events have one thing to tell, and a call that unpacks nothing is the cheaper one.
-        return lambda event, first, *more: emit(
-            event(run_id, path, first, *more) if more else event(run_id, path, first)
-        )
-    return lambda event, *about: emit(event(run_id, path, *about, parent_id=outer.run_id, depth=depth))
+    if outer is not None:
+        return lambda event, *about: emit.take(event(run_id, path, *about, parent_id=outer.run_id, depth=depth))
+
+    # Each event of a stream passes here: a call that packs and unpacks nothing is the cheapest there is.
+    def tell(event: Any, first: Any, second: Any = _NO, third: Any = _NO, fourth: Any = _NO, fifth: Any = _NO) -> None:
+        if second is _NO:
+            emit.take(event(run_id, path, first))
+        elif third is _NO:
+            emit.take(event(run_id, path, first, second))
+        elif fourth is not _NO and fifth is _NO:
+            emit.take(event(run_id, path, first, second, third, fourth))
+        else:
+            about = [each for each in (first, second, third, fourth, fifth) if each is not _NO]
+            emit.take(event(run_id, path, *about))
+
+    return tell
 
 
 def _acceptance(turn: "TurnState", plan: "Plan") -> "Acceptance":

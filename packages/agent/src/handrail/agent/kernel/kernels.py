@@ -94,7 +94,7 @@ class Kernel:
 
         async def begin(emit: Any, throttle: Any) -> "ChatResponse":
             turn = self._turn(_messages(messages), emit)
-            turn.run.crowded, turn.run.throttle = throttle
+            turn.run.unheard, turn.run.throttle = throttle
             response: ChatResponse = await turn.budget.in_time(ask_once(turn, _blocks(instructions), settings))
             return response
 

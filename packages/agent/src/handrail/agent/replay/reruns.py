@@ -22,7 +22,7 @@ from handrail.agent.replay.recorded import RecordedRun, runs_of
 from handrail.agent.replay.sources import RecordedIds
 from handrail.agent.replay.watching import Watching
 from handrail.agent.runs import Run, RunResult, conduct
-from handrail.agent.scopes import Scope
+from handrail.agent.scopes import Emit, Scope
 from handrail.agent.stating import check_reachable, kept_channels
 from handrail.agent.teams import TeamTool
 from handrail.filters import Message
@@ -206,9 +206,10 @@ async def perform(
     play.clock.see(_began(run))
     bounds = limits or _limits(run) or graph.agents[root].agent.limits or DEFAULT_LIMITS
     again = Run(graph, run.id, log, play.clock, Budget(bounds))
-    again.world, again.emit, again.policy = play, on_event, policy
+    again.world, again.policy = play, policy
+    again.emit = emit = Emit(on_event) if on_event is not None else None
     again.instructions, log.run = str(run.given.get("instructions", "")), again
-    scope = Scope(play.ids, run.id, dict(run.views), on_event, deps)
+    scope = Scope(play.ids, run.id, dict(run.views), emit, deps)
     scope.channels, scope.privates = kept_channels(graph.channels, run.state), dict(run.privates)
     first = graph.agents[run.agent]
     result = None
