@@ -351,3 +351,16 @@ async def test_what_a_session_holds_is_the_same_bytes_after_a_hostile_filter(fil
     assert path.read_bytes().startswith(stored)
     for view in (session.history("A"), Session(path).history("A")):
         assert [canonical_json(message) for message in view[: len(before)]] == before
+
+
+async def test_who_hears_a_run_has_each_boundary_as_soon_as_it_is_crossed() -> None:
+    asks = ScriptedModel(call("transfer_to_billing", reason="money"))
+    agent = Agent("triage", model=asks, handoffs=[handoff(Agent("billing", model=ScriptedModel("Yes.")))])
+    crossed = []
+    async with agent.stream("Twice?") as run:
+        assert tuple(run.handoffs) == ()
+        async for event in run:
+            if isinstance(event, HandoffEnd):
+                crossed += [(each.source, each.target, [note.text for note in each.notes]) for each in run.handoffs]
+    assert crossed == [("triage", "billing", ["money"])]
+    assert run.handoffs == run.result.handoffs

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from handrail.agent import Agent, ScriptedModel, handoff
+from handrail.agent import Agent, ScriptedModel, handoff, to_tool
 from handrail.agent.events import HandoffEnd
-from handrail.cli.telling import Witness, called, crossing_lines, margin, summed_up
+from handrail.cli.telling import DeskTeller, called, crossing_lines, margin, summed_up
 from handrail.filters import (
     History,
     Policy,
@@ -83,34 +83,44 @@ def test_a_message_that_was_changed_is_told_once() -> None:
     assert lines[0].startswith("    crossed  user: Mail [REDACTED:internal:email]  (changed: ")
 
 
-def desk(witness: Witness, target: str, policy: Policy | None = None) -> Agent:
+def desk(target: str, policy: Policy | None = None) -> Agent:
     """A triage agent that hands over to this one, unless the policy stops it."""
     asks = ScriptedModel(assistant(call(f"transfer_to_{target}", call_id="h1", reason=f"for {target}")))
-    edge = handoff(Agent(target, model=ScriptedModel("Yes.")), policy=policy)
-    return Agent("triage", model=asks, handoffs=[edge], middleware=[witness])
+    book = to_tool(Agent("book", model=ScriptedModel("Always.")), filter=none())
+    unheard = ScriptedModel(call("book", call_id="k1", input="Page one?"), "Always.")
+    asked = to_tool(Agent("research", model=unheard, tools=[book]), filter=none(), forward_events="none")
+    model = ScriptedModel(*[call("research", call_id=f"r{n}", input=f"Rule {n}?") for n in (1, 2)], "Yes.")
+    edge = handoff(Agent(target, model=model, tools=[asked]), policy=policy, filter=last_n(1))
+    return Agent("triage", model=asks, handoffs=[edge])
 
 
-async def crossed(agent: Agent) -> list[HandoffEnd]:
-    async with agent.stream("Twice?") as run:
-        return [event async for event in run if isinstance(event, HandoffEnd)]
+async def tell(agent: Agent) -> None:
+    run = agent.stream("Twice?")
+    teller = DeskTeller(run)
+    async with run:
+        async for event in run:
+            teller.tell(event)
 
 
-async def test_a_witness_remembers_each_boundary_until_it_is_told() -> None:
-    witness = Witness()
-    (event,) = await crossed(desk(witness, "billing"))
-    seen = witness.of(event)
-    assert seen is not None
-    assert (seen.reason, [message.text for message in seen.history]) == ("for billing", ["Twice?"])
-    assert seen.report.messages_in == 1
-    assert witness.of(event) is None
+async def test_each_boundary_is_told_with_its_own_reason_and_what_stayed(capsys: pytest.CaptureFixture[str]) -> None:
+    await tell(desk("billing"))
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert [line for line in lines if line.startswith(("━━", "crossed", "stayed"))] == [
+        "━━ triage → billing: for billing (1 of 1 message crossed, 0 made) ━━",
+        "crossed  user: Twice?",
+        "━━ billing → research (0 of 1 message crossed, 1 made (the input)) ━━",
+        "crossed  user: Rule 1?",
+        "stayed   user: Twice?  (nothing crosses but the reason or the input)",
+        "━━ billing → research (0 of 3 messages crossed, 1 made (the input)) ━━",
+        "crossed  user: Rule 2?",
+        "stayed   user: Twice?  (nothing crosses but the reason or the input)",
+        "stayed   billing: research(input='Rule 1?')  (nothing crosses but the reason or the input)",
+        "stayed   billing: result of research  (nothing crosses but the reason or the input)",
+    ]
 
 
-async def test_a_boundary_that_a_policy_stopped_is_not_told_as_the_next_one(tmp_path: Path) -> None:
-    witness = Witness()
+async def test_a_boundary_that_a_policy_stopped_is_not_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "desk.toml").write_text('[[rule]]\nsource = "triage"\nallow_targets = ["sales"]\n')
     with pytest.raises(PolicyViolation):
-        await crossed(desk(witness, "billing", Policy.load(tmp_path / "desk.toml")))
-    (event,) = await crossed(desk(witness, "sales"))
-    seen = witness.of(event)
-    assert seen is not None
-    assert (seen.target, seen.reason) == ("sales", "for sales")
+        await tell(desk("billing", Policy.load(tmp_path / "desk.toml")))
+    assert "━━" not in capsys.readouterr().out

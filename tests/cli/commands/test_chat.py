@@ -127,6 +127,13 @@ def test_debug_shows_where_a_model_failed(handrail: Run) -> None:
     assert "Traceback" in outcome.stderr
 
 
+def test_a_chat_that_was_watched_replays_with_nothing_left_uncompared(handrail: Run) -> None:
+    handrail("chat", "shop:desk", "--session", "a.jsonl", input=TALK)
+    outcome = handrail("replay", "a.jsonl", "shop:desk")
+    assert outcome.returncode == 0
+    assert outcome.stdout.endswith(": no divergence\n")
+
+
 def test_history_and_agent_say_who_sees_what(handrail: Run) -> None:
     outcome = handrail(
         "chat", "shop:desk", "--session", "a.jsonl", input=f"/agent\n/history\n{TALK}/agent\n/history 1\n"

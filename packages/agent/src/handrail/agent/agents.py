@@ -27,6 +27,7 @@ from handrail.filters.messages import Messages
 from handrail.sessions import Session
 
 if TYPE_CHECKING:
+    from handrail.agent.reports import Crossing
     from handrail.filters.policies import Policy
 
 Instructions: TypeAlias = str | Mapping[str, str]
@@ -226,10 +227,11 @@ class Agent:
     ) -> Stream[RunResult]:
         """The same run, heard as it goes: `async with agent.stream(…) as run: async for event in run: …`.
 
-        `run.result` is the result once the events have ended; leaving the block before that cancels the run. It ends
-        and fails as `run` does.
+        `run.handoffs` are the boundaries that were crossed so far, `run.result` is the result once the events have
+        ended; leaving the block before that cancels the run. It ends and fails as `run` does.
         """
         graph = self.graph()
+        crossings: list[Crossing] = []
 
         async def begin(emit: Any, throttle: Any) -> RunResult:
             return await execute(
@@ -249,9 +251,10 @@ class Agent:
                 clock=clock,
                 emit=emit,
                 throttle=throttle,
+                crossings=crossings,
             )
 
-        return Stream(begin)
+        return Stream(begin, crossings)
 
     def run_sync(self, input: Input, **options: Any) -> RunResult:
         """`run` for code that is not async; `options` are those of `run`. Models are closed at the end.

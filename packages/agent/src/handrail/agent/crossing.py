@@ -127,7 +127,7 @@ async def cross_boundary(
         back=back,
         counter=run.counter,
     )
-    run.crossings += (crossing,)
+    run.crossings.append(crossing)
     if turn.emit is not None:
         turn.tell(HandoffEnd, bound.name, target, call_id or "", tuple(seed), len(edge.messages))
     return crossing

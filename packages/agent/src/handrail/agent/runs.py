@@ -138,7 +138,7 @@ class Run:
         self.next_turn: Handoff | None = None
         self.caller = ""
         self.recovered = ""
-        self.crossings: tuple[Crossing, ...] = ()
+        self.crossings: list[Crossing] = []
         self.given: dict[str, Any] = {}
         self.world: World | None = None
         self.entered: Messages = ()
@@ -176,6 +176,7 @@ def execute(
     state: Mapping[str, Any] | None = None,
     emit: Emit | None = None,
     throttle: Throttle | None = None,
+    crossings: list[Crossing] | None = None,
 ) -> Coroutine[Any, Any, RunResult]:
     """One run, whatever door it came through, made ready here and awaited by who called. A session given by its path is
     closed at the end."""
@@ -203,6 +204,8 @@ def execute(
         run.emit, run.instructions = emit, instructions
         run.unheard, run.throttle = throttle or NOBODY_LISTENS
         run.policy, run.counter = policy, counter
+        if crossings is not None:
+            run.crossings = crossings
         first = _first(graph, kept, start)
         if kept is not None:
             run.given = given_to(graph, first, limits, instructions, counter, policy, middleware)
@@ -298,7 +301,7 @@ async def conduct(
         messages=scope.views[last.path].history,
         entered=run.entered,
         said=run.said,
-        handoffs=run.crossings,
+        handoffs=tuple(run.crossings),
         usage=usage,
         usage_by_model=by_model,
         usage_by_call=run.budget.calls,

@@ -2,13 +2,16 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from handrail.agent.errors import RunError
 from handrail.agent.events import Event
 from handrail.agent.scopes import LEAD, Emit
 from handrail.agent.threads import ended
+
+if TYPE_CHECKING:
+    from handrail.agent.reports import Crossing
 
 ResultT = TypeVar("ResultT")
 
@@ -16,8 +19,9 @@ ResultT = TypeVar("ResultT")
 class Stream(Generic[ResultT]):
     """A run that is heard as it goes. Use it with `async with`, and iterate over its events."""
 
-    def __init__(self, begin: Callable[..., Awaitable[ResultT]]) -> None:
+    def __init__(self, begin: Callable[..., Awaitable[ResultT]], handoffs: "Sequence[Crossing]" = ()) -> None:
         self._begin = begin
+        self._handoffs = handoffs
         self._events: deque[Event] = deque()
         # While nobody waits, an event is put down and that is all.
         self._emit = Emit(self._events.append)
@@ -33,6 +37,11 @@ class Stream(Generic[ResultT]):
         if self._task.cancelled():
             raise RunError("the run was cancelled before it ended, so it has no result")
         return self._task.result()
+
+    @property
+    def handoffs(self) -> "Sequence[Crossing]":
+        """Each boundary that was crossed so far, as `result.handoffs` will hold it: there before its `HandoffEnd`."""
+        return tuple(self._handoffs)
 
     async def __aenter__(self) -> "Stream[ResultT]":
         if self._task is not None:

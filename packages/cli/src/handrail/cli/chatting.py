@@ -14,7 +14,7 @@ from handrail.cli.lines import edited_lines, is_typed, next_line
 from handrail.cli.reporting import counted, shown
 from handrail.cli.screens import aside, say
 from handrail.cli.sources import place_for
-from handrail.cli.telling import DeskTeller, Witness
+from handrail.cli.telling import DeskTeller
 from handrail.filters import HandrailError
 from handrail.sessions import Session, SessionError
 
@@ -48,9 +48,8 @@ class Chat:
         self._agent = agent
         self._session = session
         self._name = name
-        self._witness = Witness()
         self._model = model
-        self._layers = [self._witness] if model is None else [self._witness, StandIn(model)]
+        self._layers = [] if model is None else [StandIn(model)]
         self.whole = True
         """Whether everything that was said was answered, and everything that was asked for done."""
         known = agent.graph().agents
@@ -111,10 +110,10 @@ class Chat:
         aside(f"handrail: {one_line(error)}")
 
     async def _run(self, text: str) -> None:
-        self._witness.begin()
-        teller = DeskTeller(self._witness)
+        run = self._agent.stream(text, session=self._session, middleware=self._layers)
+        teller = DeskTeller(run)
         try:
-            async with self._agent.stream(text, session=self._session, middleware=self._layers) as run:
+            async with run:
                 async for event in run:
                     teller.tell(event)
         finally:

@@ -1,10 +1,8 @@
 """A run told to a person while it goes: the words of each agent, the tools it uses, and what crosses a boundary."""
 
-from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
-from handrail.agent import Middleware
+from handrail.agent import RunResult
 from handrail.agent.events import (
     Discard,
     Event,
@@ -18,7 +16,8 @@ from handrail.agent.events import (
     ToolProgress,
     ToolStart,
 )
-from handrail.agent.kernel import CallHandoff, HandoffRequest, HandoffResponse
+from handrail.agent.reports import Crossing
+from handrail.agent.streams import Stream
 from handrail.cli.screens import aside, say, shortened
 from handrail.filters import Message, Report, ToolCall
 from handrail.filters.reports import crossed
@@ -26,43 +25,6 @@ from handrail.sessions.paths import is_top, name_of
 
 _LISTED = 3
 """How many messages that stayed for one reason are shown one by one."""
-
-
-class Witnessed(NamedTuple):
-    """What a boundary was given, and what its filter made of it."""
-
-    source: str
-    target: str
-    reason: str
-    history: Sequence[Message]
-    report: Report
-
-
-class Witness(Middleware):
-    """Keeps, of each boundary, why its filter left out what it left out, until the boundary is told."""
-
-    def __init__(self) -> None:
-        self._seen: deque[Witnessed] = deque()
-
-    async def around_handoff(self, request: HandoffRequest, call_next: CallHandoff) -> HandoffResponse:
-        """Looks at what the boundary was given, once it was crossed."""
-        response = await call_next(request)
-        report = request.filter.explain(request.history)
-        self._seen.append(Witnessed(request.source, request.target, request.reason, request.history, report))
-        return response
-
-    def begin(self) -> None:
-        """Forgets what an earlier run that was cut off left untold."""
-        self._seen.clear()
-
-    def of(self, event: HandoffEnd) -> Witnessed | None:
-        """What was seen of this boundary. What was seen before of one that a policy stopped is forgotten."""
-        ends = event.source, event.target, event.messages_before
-        while self._seen:
-            seen = self._seen.popleft()
-            if (seen.source, seen.target, len(seen.history)) == ends:
-                return seen
-        return None
 
 
 class Voice:
@@ -96,8 +58,9 @@ class Voice:
 class DeskTeller:
     """Tells a run in a conversation: everything, on standard output."""
 
-    def __init__(self, witness: Witness) -> None:
-        self._witness = witness
+    def __init__(self, run: Stream[RunResult]) -> None:
+        self._run = run
+        self._told = 0
         self._voice = Voice(named=True)
 
     def tell(self, event: Event) -> None:
@@ -116,13 +79,22 @@ class DeskTeller:
             case Discard():
                 self._note(event.path, f"· what was said is withdrawn: {shortened(event.reason)}")
             case HandoffEnd():
-                seen = self._witness.of(event)
-                head, *lines = [str(event)] if seen is None else crossing_lines(event, *seen[2:])
+                crossing = self._crossing(event)
+                head, *lines = [str(event)] if crossing is None else crossing_lines(event, *_seen(crossing))
                 self._note(event.path, head, style="bold magenta")
                 for line in lines:
                     self._note(event.path, line)
             case _:
                 pass
+
+    def _crossing(self, event: HandoffEnd) -> Crossing | None:
+        # Of sub-agents that are not heard there are crossings, and no events.
+        ends = event.path, event.source, event.target, event.call_id
+        for place, each in enumerate(self._run.handoffs[self._told :], self._told + 1):
+            if (each.path, each.source, each.target, each.call_id) == ends:
+                self._told = place
+                return each
+        return None
 
     def _note(self, path: str, text: str, style: str = "dim") -> None:
         self._voice.close()
@@ -176,6 +148,13 @@ def called(call: ToolCall) -> str:
     if not isinstance(arguments, dict):
         return f"{call.name}({shortened(call.arguments)})"
     return f"{call.name}({', '.join(f'{name}={shortened(repr(value))}' for name, value in arguments.items())})"
+
+
+def _seen(crossing: Crossing) -> tuple[str, Sequence[Message], Report]:
+    reason = next((note.text for note in crossing.notes if note.label == "reason"), "")
+    history = crossing.edge.messages
+    # What the seal does besides is no choice of anybody's.
+    return reason, history, crossing.filter.filter.explain(history)
 
 
 def crossing_lines(event: HandoffEnd, reason: str, history: Sequence[Message], report: Report) -> list[str]:

@@ -16,7 +16,6 @@ from handrail.cli.sources import place_for
 
 if TYPE_CHECKING:
     from handrail.agent import Agent
-    from handrail.cli.telling import Witness
     from handrail.sessions import Session
 
 WELCOME = """A support desk: triage hands over to billing and back; billing asks a research agent.
@@ -37,11 +36,9 @@ def command(
 
     from handrail.cli.desk import support_desk
     from handrail.cli.finding import model_called
-    from handrail.cli.telling import Witness
     from handrail.sessions import Session
 
-    witness = Witness()
-    desk = support_desk(model_called(model, base_url), [witness])
+    desk = support_desk(model_called(model, base_url))
     path = (
         place_for(session) if session is not None else Path(tempfile.mkdtemp(prefix="handrail-")) / "desk.session.jsonl"
     )
@@ -50,7 +47,7 @@ def command(
     try:
         with Session(path) as opened:
             opened.append()  # so that a file which cannot be written to is told before anybody types
-            answered = _talk(desk, opened, witness)
+            answered = _talk(desk, opened)
     except KeyboardInterrupt:
         if sys.stdin.isatty():
             say()  # the line that was being typed
@@ -60,7 +57,7 @@ def command(
     raise typer.Exit(OK if sound and answered else FAILED)
 
 
-def _talk(desk: "Agent", session: "Session", witness: "Witness") -> bool:
+def _talk(desk: "Agent", session: "Session") -> bool:
     """Whether every message was answered. A run that fails is told in one line, and the talk goes on."""
     import asyncio
 
@@ -71,7 +68,7 @@ def _talk(desk: "Agent", session: "Session", witness: "Witness") -> bool:
         try:
             for line in _lines():
                 try:
-                    runner.run(_answer(desk, line, session, witness))
+                    runner.run(_answer(desk, line, session))
                 except RunError as error:
                     answered = False
                     aside(f"handrail: {one_line(error)}")
@@ -80,13 +77,13 @@ def _talk(desk: "Agent", session: "Session", witness: "Witness") -> bool:
     return answered
 
 
-async def _answer(desk: "Agent", line: str, session: "Session", witness: "Witness") -> None:
+async def _answer(desk: "Agent", line: str, session: "Session") -> None:
     from handrail.cli.telling import DeskTeller
 
-    witness.begin()
-    teller = DeskTeller(witness)
+    run = desk.stream(line, session=session)
+    teller = DeskTeller(run)
     try:
-        async with desk.stream(line, session=session) as run:
+        async with run:
             async for event in run:
                 teller.tell(event)
     finally:

@@ -1,8 +1,8 @@
 """The three agents of the desk: triage and billing hand over to each other, and billing asks research."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from handrail.agent import Agent, FunctionModel, Middleware, Model, handoff, to_tool
+from handrail.agent import Agent, FunctionModel, Model, handoff, to_tool
 from handrail.agent.kernel import ChatRequest
 from handrail.cli.desk.rules import Reply, billing_rules, research_rules, triage_rules
 from handrail.cli.desk.tools import desk_tools
@@ -19,12 +19,12 @@ RESEARCH = """You answer one question from the shop's handbook, with your tool. 
 none does, say that the handbook says nothing about it."""
 
 
-def support_desk(model: Model | None = None, middleware: Sequence[Middleware] = ()) -> Agent:
+def support_desk(model: Model | None = None) -> Agent:
     """The desk's triage agent, through which the others are reached.
 
-    Without a `model` each agent answers by rules, in the process. `middleware` stands around all three. The last six
-    messages go to billing, without tool calls; back to triage goes what the default filter lets through, which card
-    numbers do not pass; research sees its question alone.
+    Without a `model` each agent answers by rules, in the process. The last six messages go to billing, without tool
+    calls; back to triage goes what the default filter lets through, which card numbers do not pass; research sees its
+    question alone.
     """
     tools = desk_tools()
 
@@ -37,7 +37,6 @@ def support_desk(model: Model | None = None, middleware: Sequence[Middleware] = 
         instructions=RESEARCH,
         description="It finds out what the shop's handbook says about a question.",
         tools=[tools["search_handbook"]],
-        middleware=middleware,
     )
     billing = Agent(
         "billing",
@@ -51,7 +50,6 @@ def support_desk(model: Model | None = None, middleware: Sequence[Middleware] = 
             to_tool(research, filter=none()),
         ],
         handoffs=[handoff("triage", filter=default_handoff_filter())],
-        middleware=middleware,
     )
     return Agent(
         "triage",
@@ -60,7 +58,6 @@ def support_desk(model: Model | None = None, middleware: Sequence[Middleware] = 
         description="It answers for opening hours and parcels, and knows whom to ask about the rest.",
         tools=[tools["opening_hours"], tools["track_parcel"]],
         handoffs=[handoff(billing, filter=compose(last_n(6, keep_user=True), strip_tool_calls()))],
-        middleware=middleware,
     )
 
 
