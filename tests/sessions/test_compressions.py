@@ -21,7 +21,8 @@ from handrail.sessions import (
     read,
     verify,
 )
-from handrail.sessions.compressions import FREE, LONGEST_LINE, MOST_TIMES, Compression, compressing
+from handrail.sessions.compressions import FREE, LONGEST_LINE, MOST_TIMES, compressing
+from handrail.sessions.opening import Compression
 from sessions.conversations import Conversation, secret
 
 KINDS: list[Compression] = ["gzip", "zstd"]

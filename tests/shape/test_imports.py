@@ -18,6 +18,7 @@ LEAVES = (
     "handrail.agent.providers",
     "handrail.cli.viewer",
 )
+LISTS = ("handrail.sessions.formats",)
 HEAVY = {
     "pydantic",
     "httpx",
@@ -56,7 +57,8 @@ def test_the_contracts_on_imports_are_kept(root: Path) -> None:
 
 
 def test_no_core_module_imports_a_leaf(graph: grimp.ImportGraph) -> None:
-    # A package's list of names shows its leaves; a command is the place where they are put together.
+    # A package's list of names shows its leaves; a command is the place where they are put together. The list of a
+    # room, where it has one, may be asked for by whoever keeps what is registered.
     core = [
         module
         for module in graph.modules
@@ -66,7 +68,7 @@ def test_no_core_module_imports_a_leaf(graph: grimp.ImportGraph) -> None:
         f"{module} imports {other}"
         for module in core
         for other in graph.find_modules_directly_imported_by(module)
-        if room(other) is not None
+        if room(other) is not None and other not in LISTS
     ]
     assert sorted(broken) == []
 

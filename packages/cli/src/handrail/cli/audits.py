@@ -15,10 +15,9 @@ from handrail.cli.sources import size_of
 from handrail.cli.stores import called, session_at
 from handrail.filters import Policy, Violation
 from handrail.sessions import Boundary, DamagedSession, NotASession, Reading, SessionError, read
-from handrail.sessions.compressions import expanded
 from handrail.sessions.crossings import counted
 from handrail.sessions.lines import Progress
-from handrail.sessions.opening import open_to_read
+from handrail.sessions.opening import expanded, open_to_read
 from handrail.sessions.places import Where
 
 State: TypeAlias = Literal["clean", "crossed", "damaged", "unreadable"]

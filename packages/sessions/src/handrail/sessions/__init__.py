@@ -1,8 +1,7 @@
 """Runs as files that can be written down, read back, gone on with and verified."""
 
-from handrail.sessions.comparing import diff
 from handrail.sessions.crossings import Boundary, crossings
-from handrail.sessions.differences import Difference
+from handrail.sessions.differences import Difference, diff
 from handrail.sessions.errors import (
     CompressedSession,
     DamagedSession,
@@ -34,9 +33,14 @@ from handrail.sessions.errors import (
     UnsupportedVersion,
     WrongPassphrase,
 )
-from handrail.sessions.exports import export
-from handrail.sessions.formats.openai_chat import to_openai_chat
-from handrail.sessions.interchange import Exported, Transcript, export_to, import_file, parse_file
+from handrail.sessions.interchange import (
+    Exported,
+    Transcript,
+    export_to,
+    import_file,
+    parse_file,
+    to_openai_chat,
+)
 from handrail.sessions.passphrases import Cipher, Cost, Passphrase
 from handrail.sessions.places import Place
 from handrail.sessions.reader import Reading, read
@@ -60,7 +64,6 @@ from handrail.sessions.records import (
     Unknown,
     ViewRecord,
 )
-from handrail.sessions.replay import verify
 from handrail.sessions.schemas import session_schema
 from handrail.sessions.searching import Entry, Found, Hits
 from handrail.sessions.session import Session
@@ -68,9 +71,9 @@ from handrail.sessions.store_urls import open_store
 from handrail.sessions.storing import Store
 from handrail.sessions.tails import TornTail
 from handrail.sessions.tally import Tally
-from handrail.sessions.upgrades import Migrated, migrate
+from handrail.sessions.upgrades import Migrated, export, migrate
 from handrail.sessions.usages import Spent, Usage
-from handrail.sessions.verdicts import Drift, NotRunnable, Verdict
+from handrail.sessions.verdicts import Drift, NotRunnable, Verdict, verify
 from handrail.sessions.views import Views
 from handrail.sessions.writer import Journal
 

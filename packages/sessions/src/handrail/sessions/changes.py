@@ -1,7 +1,6 @@
 """What differs between two JSON values, or between two messages that stand for each other, field by field."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,19 +8,12 @@ import msgspec
 
 from handrail.filters.canonical import DEEPEST, canonical, canonical_text
 from handrail.filters.messages import Message, Reasoning, ToolCall
+from handrail.filters.patterns import lazy
 from handrail.sessions.alignments import align
+from handrail.sessions.differences import Change
 
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
-_PLAIN = re.compile(r"[\w-]+")
-
-
-class Change(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
-    """One field that differs: where it is (`content[0].arguments.invoice`), and its JSON value on either side; a side
-    that has no such field has no value (`msgspec.UNSET`, left out of the JSON)."""
-
-    field: str
-    a: Any = msgspec.UNSET
-    b: Any = msgspec.UNSET
+_PLAIN = lazy(r"[\w-]+")
 
 
 def json_changes(a: Any, b: Any, field: str = "") -> Iterator[Change]:

@@ -26,12 +26,8 @@ if TYPE_CHECKING:
     from handrail.sessions.session import Session
 
 
-def diff(a: Given | Session, b: Given | Session, *, agent: str = "assistant") -> Difference:
-    """What differs between two sessions by meaning: ids, times, hashes and places in the file do not count.
-
-    A file may also hold one foreign transcript, in which `agent` is the name of whoever answers. Raises what reading a
-    session raises, or `FormatError` for a file that is neither, or that holds several transcripts.
-    """
+def compared(a: Given | Session, b: Given | Session, agent: str) -> Difference:
+    """See `handrail.sessions.diff`."""
     one, two = _where(a), _where(b)
     first, second = _read(a, agent), _read(b, agent)
     return Difference(

@@ -1,4 +1,4 @@
-"""Compressed exports: written as a stream, and read by way of an unnamed temporary file, found by their first bytes.
+"""Compressed exports: written as a stream, and read by way of an unnamed temporary file.
 
 What a compressed file may grow to is bounded, in all and in one line, so that a small one that was made to fill memory
 or a disk is refused.
@@ -11,11 +11,11 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from handrail.sessions.errors import CompressedSession, DamagedSession
-from handrail.sessions.opening import open_to_read
-from handrail.sessions.places import Place, Where
+from handrail.sessions.opening import Compression
+from handrail.sessions.places import Place
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from handrail.sessions.writer import Fsync, Journal
 
-Compression: TypeAlias = Literal["gzip", "zstd"]
 
 LONGEST_LINE = 64 << 20
 """How many bytes a line has at most, its newline not counted."""
@@ -32,19 +31,10 @@ FREE = 256 << 20
 MOST_TIMES = 1000
 """How many times its own size a compressed file may grow to beyond that."""
 
-_MAGIC: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _SUFFIXES: dict[str, Compression] = {".gz": "gzip", ".zst": "zstd"}
 _BLOCK = 1 << 18
 # The window of the strongest level that people use; what asks for more memory is refused by the library.
 _WINDOW_LOG = 27
-
-
-def compression_of(file: BinaryIO) -> Compression | None:
-    """How an open file is compressed, by its first bytes."""
-    file.seek(0)
-    start = file.read(4)
-    file.seek(0)
-    return next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
 
 
 def compression_for(path: Path, asked: Compression | None) -> Compression | None:
@@ -107,21 +97,6 @@ class Expanded(Place):
     def lock(self, fsync: Fsync, timeout: float, *, new: bool) -> Journal:
         """Nothing can be appended to what is compressed."""
         raise CompressedSession(self._path, self._compression)
-
-
-def expanded(path: Where) -> Where:
-    """Where the lines of a session are: the place or plain file itself, or what a compressed file stands for.
-
-    Raises `DamagedSession` for one that cannot be expanded, and what opening a file raises.
-    """
-    if isinstance(path, Place):
-        return path
-    with open_to_read(path, 0) as file:
-        compression = compression_of(file)
-    if compression is None:
-        return path
-    with open_to_read(path) as file:
-        return Expanded(path, file, compression)
 
 
 class _Window(io.RawIOBase):

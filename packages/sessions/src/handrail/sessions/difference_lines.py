@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from handrail.filters.hand import hand
-from handrail.sessions.changes import Change
-from handrail.sessions.differences import Crossing, Difference, Lane, Pair, Row
+from handrail.sessions.differences import Change, Crossing, Difference, Lane, Pair, Row
 
 _WIDTH = 140
 _TALL = 12

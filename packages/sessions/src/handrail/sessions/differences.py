@@ -1,16 +1,30 @@
 """What differs between two sessions, as a value: aligned messages agent by agent, and everything else side by side."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from handrail.filters.messages import Message
-from handrail.sessions.changes import Change
+
+if TYPE_CHECKING:
+    from handrail.sessions.places import Given
+    from handrail.sessions.session import Session
 
 What: TypeAlias = Literal["same", "changed", "removed", "added"]
 """Of two things that stand for each other whether they mean the same; `removed` is in the first alone, `added` in the
 second alone."""
+
+
+class Change(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
+    """One field that differs: where it is (`content[0].arguments.invoice`), and its JSON value on either side; a side
+    that has no such field has no value (`msgspec.UNSET`, left out of the JSON)."""
+
+    field: str
+    a: Any = msgspec.UNSET
+    b: Any = msgspec.UNSET
 
 
 class Side(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True):
@@ -100,7 +114,7 @@ class Difference(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defa
         pairs = (*[each.pair for each in self.crossings], *self.agents, self.ends)
         return all([lane.same for lane in self.lanes]) and all([pair.what == "same" for pair in pairs])
 
-    def only_differing(self) -> "Difference":
+    def only_differing(self) -> Difference:
         """The same difference without what is the same on both sides."""
         lanes = [
             msgspec.structs.replace(
@@ -138,6 +152,17 @@ class Difference(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defa
 
     def __str__(self) -> str:
         return self.text()
+
+
+def diff(a: Given | Session, b: Given | Session, *, agent: str = "assistant") -> Difference:
+    """What differs between two sessions by meaning: ids, times, hashes and places in the file do not count.
+
+    A file may also hold one foreign transcript, in which `agent` is the name of whoever answers. Raises what reading a
+    session raises, or `FormatError` for a file that is neither, or that holds several transcripts.
+    """
+    from handrail.sessions.comparing import compared
+
+    return compared(a, b, agent)
 
 
 _Compared = TypeVar("_Compared", Row, Pair)

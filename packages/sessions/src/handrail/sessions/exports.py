@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from handrail.sessions.codec import encode, unchained
-from handrail.sessions.compressions import LONGEST_LINE, Compression, compressing, compression_for
+from handrail.sessions.compressions import LONGEST_LINE, compressing, compression_for
 from handrail.sessions.errors import (
     DamagedSession,
     LineTooLong,
@@ -19,49 +18,35 @@ from handrail.sessions.errors import (
 from handrail.sessions.headers import ready_header
 from handrail.sessions.lines import ZEROS, Progress, chained, follows, link
 from handrail.sessions.making import making
-from handrail.sessions.passphrases import Passphrase, Secret, hidden
-from handrail.sessions.places import Given, Where, located
+from handrail.sessions.passphrases import Passphrase
+from handrail.sessions.places import Where
 from handrail.sessions.reader import Reading
 from handrail.sessions.records import VERSION, AnyRecord, Footer, Header, Unknown, Writable
 from handrail.sessions.tails import batch_of
 from handrail.sessions.tally import Tally, lines_by_kind
-from handrail.sessions.vaults import Vault
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from handrail.sessions.opening import Compression
+    from handrail.sessions.vaults import Vault
+
 _BROKEN = "it does not follow the line before it"
 
 
-def export(
-    source: Given,
-    path: str | os.PathLike[str],
-    *,
-    progress: Progress | None = None,
-    passphrase: Secret = None,
-    compression: Compression | None = None,
-) -> Path:
-    """Writes a sealed copy of the session `source` to the new file `path`, which is there whole or not at all.
-
-    A file that is sealed already is copied as it is; what is torn at the end is left out. With a passphrase an
-    encrypted session is copied as it stands, and a plain one is encrypted, under the same id. `compression` is `gzip`
-    or `zstd`, and without it told by a path that ends in `.gz` or `.zst`.
-
-    Raises `OSError`, `NotASession`, `UnsupportedVersion`, `OutdatedSession` or `EncryptionError` where the source
-    cannot be read or copied, `DamagedSession` where a line is no record or does not follow the one before it,
-    `SessionExists` for a target that is there, `SessionConflict` for one that another makes at this moment,
-    `LineTooLong`, or `JournalFailed` where it cannot be written.
-    """
-    from pathlib import Path
-
-    passphrase = hidden(passphrase)
-    target = Path(path)
-    reading, encrypts = opened(located(source), progress, passphrase)
+def write_sealed(
+    source: Where,
+    target: Path,
+    progress: Progress | None,
+    passphrase: Passphrase | None,
+    compression: Compression | None,
+) -> None:
+    """See `handrail.sessions.export`."""
+    reading, encrypts = opened(source, progress, passphrase)
     if reading.version != VERSION:
         raise OutdatedSession(reading.path, reading.version, VERSION)
     lines = rewritten(reading, passphrase, sealed=True) if encrypts else _copied(reading)
     write_new(target, lines, compression_for(target, compression))
-    return target
 
 
 def opened(source: Where, progress: Progress | None, passphrase: Passphrase | None) -> tuple[Reading, bool]:

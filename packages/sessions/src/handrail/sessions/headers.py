@@ -10,15 +10,22 @@ import msgspec
 
 from handrail.filters.sources import Clock, IdSource
 from handrail.sessions.codec import decode, encode, mended
-from handrail.sessions.errors import DamagedSession, HeaderTooLong, NotASession, UnsupportedVersion
+from handrail.sessions.errors import (
+    DamagedSession,
+    HeaderTooLong,
+    NotASession,
+    PassphraseMissing,
+    PassphraseNotNeeded,
+    UnsupportedVersion,
+)
 from handrail.sessions.lines import ZEROS, chained
 from handrail.sessions.passphrases import Passphrase
 from handrail.sessions.records import FORMAT, VERSION, Header, Origin, Unknown
-from handrail.sessions.vaults import Vault
 from handrail.sessions.versions import migrated, readable_versions
 
 if TYPE_CHECKING:
     from handrail.sessions.places import Where
+    from handrail.sessions.vaults import Decode, Vault
 
 WRITER = "handrail 0.1"
 LONGEST = 1 << 20
@@ -83,11 +90,30 @@ def ready_header(path: Where, header: Header, passphrase: Passphrase | None) -> 
     """A header as it is written, and with a passphrase its vault. Raises `HeaderTooLong` or `UnfitCipher`."""
     vault = None
     if passphrase is not None:
+        from handrail.sessions.vaults import Vault
+
         vault, header = Vault.create(path, header, passphrase)
     length = len(chained(ZEROS, 0, encode(header))) + 1
     if length > LONGEST:
         raise HeaderTooLong(path, length, LONGEST)
     return header, vault
+
+
+def unlocked(path: Where, header: Header, version: int, passphrase: Passphrase | None, read: Decode) -> Vault | None:
+    """The vault of a file with this header, and None for a plain one; `read` makes a record of the header's own text.
+
+    Raises `PassphraseMissing`, `PassphraseNotNeeded`, or what `vaults.unlock` does.
+    """
+    cipher = header.cipher
+    if cipher is None or passphrase is None:
+        if cipher is not None:
+            raise PassphraseMissing(path)
+        if passphrase is not None:
+            raise PassphraseNotNeeded(path)
+        return None
+    from handrail.sessions.vaults import unlock
+
+    return unlock(path, header, cipher, version, passphrase, read)
 
 
 def refuse_endless(path: Where, file: BinaryIO) -> None:

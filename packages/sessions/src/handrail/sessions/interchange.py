@@ -7,7 +7,7 @@ Importing does not repair: a transcript is kept as it was, with what breaks the 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
@@ -16,7 +16,6 @@ from handrail.filters.messages import Message
 from handrail.filters.repairs import breaches
 from handrail.filters.sources import Clock, IdSource
 from handrail.sessions.errors import FormatError, JournalFailed, SessionExists
-from handrail.sessions.making import making
 from handrail.sessions.passphrases import Passphrase, Secret, hidden
 from handrail.sessions.paths import is_top, top_path
 from handrail.sessions.places import Given
@@ -74,11 +73,19 @@ def register(format: Format) -> Format:
     return format
 
 
+def known_formats() -> Mapping[str, Format]:
+    """Every format by its name: those that come with this package, and others that were registered."""
+    import handrail.sessions.formats  # noqa: F401  # each registers itself
+
+    return _formats
+
+
 def format_named(name: str) -> Format:
     """The format of this name. Raises `FormatError`, naming those there are."""
-    if name not in _formats:
-        raise FormatError(name, "a known format", f"known: {', '.join(sorted(_formats))}")
-    return _formats[name]
+    known = known_formats()
+    if name not in known:
+        raise FormatError(name, "a known format", f"known: {', '.join(sorted(known))}")
+    return known[name]
 
 
 def parse_file(path: str | os.PathLike[str], *, format: str | None = None) -> tuple[Format, Sequence[Transcript]]:
@@ -90,7 +97,7 @@ def parse_file(path: str | os.PathLike[str], *, format: str | None = None) -> tu
 
     data = Path(path).read_bytes()
     refusals: list[FormatError] = []
-    for known in [format_named(format)] if format is not None else _formats.values():
+    for known in [format_named(format)] if format is not None else known_formats().values():
         try:
             return known, known.parse(data, str(path))
         except FormatError as error:
@@ -157,6 +164,8 @@ def _write(
     ids: IdSource | None,
     passphrase: Passphrase | None,
 ) -> None:
+    from handrail.sessions.making import making
+
     with (
         making(target) as copy,
         Journal.create(
@@ -217,3 +226,17 @@ def export_to(path: Given, format: str, *, agent: str | None = None, passphrase:
     before = [f"on import: {what}" for what in about.losses] if about is not None else []
     inner = [f"message of a sub-agent ({left_out})"] if left_out else []
     return Exported(exported.body, (*before, *exported.losses, *inner))
+
+
+def to_openai_chat(messages: Iterable[Message]) -> Exported:
+    """The messages as a Chat Completions message list, and what of them has no place in it.
+
+    Ids are not counted as a loss, nor is the agent's name where only one agent speaks.
+
+    >>> from handrail.filters import user
+    >>> to_openai_chat([user("I was charged twice.", pinned=True)])
+    Exported(body=b'[{"role":"user","content":"I was charged twice."}]', losses=('pinned mark (1)',))
+    """
+    from handrail.sessions import formats
+
+    return formats.to_openai_chat(messages)

@@ -1,4 +1,4 @@
-"""Opening a session file: a regular file, nothing that reading would wait at, and for one writer at a time."""
+"""Opening a session file: a regular one, read without waiting, written by one at a time, expanded if compressed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 import time
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
 
 from handrail.sessions.errors import JournalFailed, NotASession, SessionConflict, SessionExists
 from handrail.sessions.places import Place, Where
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 """With these a pipe that nobody writes to opens at once; to a regular file they make no difference."""
 
+Compression: TypeAlias = Literal["gzip", "zstd"]
+
+_MAGIC: dict[bytes, Compression] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _POLL = 0.01
 _KINDS = (
     (stat.S_ISFIFO, "a pipe"),
@@ -37,6 +40,31 @@ def open_to_read(path: Where, buffering: int = -1) -> BinaryIO:
     except BaseException:
         os.close(file)
         raise
+
+
+def expanded(path: Where) -> Where:
+    """Where the lines of a session are: the place or plain file itself, or what a compressed file stands for.
+
+    Raises `DamagedSession` for one that cannot be expanded, and what opening a file raises.
+    """
+    if isinstance(path, Place):
+        return path
+    with open_to_read(path, 0) as file:
+        compression = compression_of(file)
+    if compression is None:
+        return path
+    from handrail.sessions.compressions import Expanded
+
+    with open_to_read(path) as file:
+        return Expanded(path, file, compression)
+
+
+def compression_of(file: BinaryIO) -> Compression | None:
+    """How an open file is compressed, by its first bytes."""
+    file.seek(0)
+    start = file.read(4)
+    file.seek(0)
+    return next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
 
 
 def open_locked(path: Path, timeout: float, *, new: bool) -> int:

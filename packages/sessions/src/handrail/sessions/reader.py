@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from handrail.sessions.codec import Forged
-from handrail.sessions.compressions import expanded
 from handrail.sessions.errors import DamagedSession, NotASession, TamperedRecord
-from handrail.sessions.headers import read_header, refuse_endless, refuse_foreign
+from handrail.sessions.headers import read_header, refuse_endless, refuse_foreign, unlocked
 from handrail.sessions.lines import ZEROS, Progress, each_line, follows, link, prev_of
-from handrail.sessions.opening import open_to_read
+from handrail.sessions.opening import expanded, open_to_read
 from handrail.sessions.passphrases import Passphrase, Secret, hidden
 from handrail.sessions.places import Given, Where, located
 from handrail.sessions.records import AnyRecord, Footer, Header, Unknown
 from handrail.sessions.tails import TornTail, find_tail, lines_backwards
-from handrail.sessions.vaults import Decode, unlocked
 from handrail.sessions.versions import decoder
+
+if TYPE_CHECKING:
+    from handrail.sessions.vaults import Decode
 
 SECOND_HEADER = "a second header"
 CHANGED = "the file was replaced, changed or cut short while it was read"

@@ -10,7 +10,7 @@ from handrail.sessions.codec import Forged
 from handrail.sessions.errors import DamagedSession, TamperedRecord
 from handrail.sessions.lines import ZEROS, Progress, each_line, follows, link, prev_of
 from handrail.sessions.opening import open_to_read
-from handrail.sessions.passphrases import Secret, hidden
+from handrail.sessions.passphrases import Passphrase
 from handrail.sessions.places import Given, located
 from handrail.sessions.reader import CHANGED, SECOND_HEADER, Reading
 from handrail.sessions.records import AnyRecord, Footer, MessageRecord, Unknown
@@ -22,23 +22,8 @@ from handrail.sessions.verdicts import State, Verdict
 _ONCE = frozenset({"header", "footer"})
 
 
-def verify(
-    path: Given,
-    *,
-    progress: Progress | None = None,
-    integrity_only: bool = False,
-    passphrase: Secret = None,
-) -> Verdict:
-    """Checks every line's link to the one before, the footer, and every handoff and sub-agent by running its filter
-    again on the view that its source had.
-
-    Integrity takes constant memory; the views, which `integrity_only=True` leaves out, some tens of bytes a message.
-    `progress` is called now and then with the bytes read so far. Of an encrypted session without its passphrase only
-    the lines are checked, and the verdict says so. Raises `OSError` for a file that cannot be opened or read,
-    `NotASession`, `UnsupportedVersion`, or `EncryptionError` for a passphrase that is another or not needed; what is
-    wrong with a session is told in the verdict.
-    """
-    passphrase = hidden(passphrase)
+def verified(path: Given, progress: Progress | None, passphrase: Passphrase | None, *, integrity_only: bool) -> Verdict:
+    """See `handrail.sessions.verify`."""
     try:
         reading = Reading(located(path), None, passphrase, locked=True)
     except DamagedSession as error:

@@ -1,19 +1,23 @@
 """Taking up a session to write on: what stands there, where it ends, and that it may be gone on with at all."""
 
-from typing import BinaryIO
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
 from handrail.sessions.codec import Forged, decode_sound
-from handrail.sessions.compressions import compression_of
 from handrail.sessions.errors import CompressedSession, DamagedSession, OutdatedSession, SealedSession, TamperedRecord
-from handrail.sessions.headers import read_header, refuse_endless, refuse_foreign
+from handrail.sessions.headers import read_header, refuse_endless, refuse_foreign, unlocked
 from handrail.sessions.lines import each_line, link
+from handrail.sessions.opening import compression_of
 from handrail.sessions.passphrases import Passphrase
 from handrail.sessions.places import Where
 from handrail.sessions.records import VERSION, EncryptedRecord, Footer, Header, Writable
 from handrail.sessions.tails import Tail, find_tail
-from handrail.sessions.vaults import Vault, unlocked
+
+if TYPE_CHECKING:
+    from handrail.sessions.vaults import Vault
 
 
 class Resumed(msgspec.Struct, frozen=True):

@@ -13,11 +13,8 @@ from handrail.filters.histories import History
 from handrail.filters.messages import Message
 from handrail.filters.sources import Clock, IdSource
 from handrail.filters.views import View
-from handrail.sessions.compressions import Compression
 from handrail.sessions.errors import JournalFailed, SessionChanged, SessionConflict
-from handrail.sessions.exports import export, opened, to_go_on_from
 from handrail.sessions.loaded import Loaded
-from handrail.sessions.making import making
 from handrail.sessions.passphrases import Secret, hidden
 from handrail.sessions.places import Given, is_begun, located
 from handrail.sessions.reader import Reading, read
@@ -37,6 +34,8 @@ from handrail.sessions.writer import Fsync, Journal, append_all
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from handrail.sessions.opening import Compression
 
 _LATER = 256
 """How many records are kept at most before they are taken in."""
@@ -104,6 +103,9 @@ class Session:
         `JournalFailed` where none can be made. What was begun does not stay.
         """
         from pathlib import Path
+
+        from handrail.sessions.exports import opened, to_go_on_from
+        from handrail.sessions.making import making
 
         passphrase = hidden(passphrase)
         reading, _ = opened(located(sealed), None, passphrase)
@@ -275,6 +277,8 @@ class Session:
     def export(self, path: str | os.PathLike[str], *, compression: Compression | None = None) -> Path:
         """A sealed copy at a new path: the same lines, and a footer. The session itself goes on. A path that ends in
         `.gz` or `.zst`, or a `compression`, gives a compressed one."""
+        from handrail.sessions.upgrades import export
+
         return export(self.path, path, passphrase=self._passphrase, compression=compression)
 
     def fork(self, path: str | os.PathLike[str], *, at: str | None = None) -> Session:

@@ -13,10 +13,7 @@ import msgspec
 
 from handrail.filters.messages import whole
 from handrail.filters.sources import Clock, IdSource
-from handrail.sessions.copies import copied, whole_lines
 from handrail.sessions.errors import SessionConflict, SessionExists, UnknownSession
-from handrail.sessions.exports import opened, rewritten
-from handrail.sessions.looking import listed, looked_through
 from handrail.sessions.passphrases import Passphrase, Secret, hidden
 from handrail.sessions.places import Given, Where, located
 from handrail.sessions.reader import Reading
@@ -149,6 +146,8 @@ class Store(ABC):
     ) -> Hits[Entry]:
         """The sessions last written to first: those with this tag, in which this agent spoke, and with all of these
         words in the title or in one of their messages. Which agents spoke in an encrypted session is not known."""
+        from handrail.sessions.looking import listed
+
         passphrase = self._secret(passphrase)
         return listed(self, tag, agent, words_of(text or ""), limit, passphrase)
 
@@ -159,6 +158,8 @@ class Store(ABC):
         Of encrypted sessions nothing is kept to be found by: with a passphrase they are read one by one, and without it
         they are named in `locked`.
         """
+        from handrail.sessions.looking import looked_through
+
         passphrase, locked, most = self._secret(passphrase), dict[str, None](), max(0, limit)
         hits = tuple(islice(looked_through(self, words_of(text), most, passphrase, locked), most))
         return Hits(hits, locked)
@@ -262,6 +263,8 @@ class Store(ABC):
         """
         from pathlib import Path
 
+        from handrail.sessions.copies import copied, whole_lines
+
         self.entry(id)
         return copied(whole_lines(Reading(self.place(id), locked=True)), Path(path))
 
@@ -273,6 +276,9 @@ class Store(ABC):
         Raises `SessionExists`, what reading a session raises, and `DamagedSession` where a line does not follow the one
         before it; nothing is kept then.
         """
+        from handrail.sessions.copies import whole_lines
+        from handrail.sessions.exports import opened, rewritten
+
         passphrase, encrypts = self._secret(passphrase), False
         if passphrase is None:
             reading = Reading(located(path), locked=True)

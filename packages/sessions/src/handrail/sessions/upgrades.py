@@ -1,4 +1,4 @@
-"""Migrating a session: a file of today's version, made of one of an older version."""
+"""New files made of a session: a sealed copy, and one of today's version made of an older one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from handrail.sessions.exports import rewritten, write_new
 from handrail.sessions.lines import ZEROS, Progress, link
 from handrail.sessions.passphrases import Secret, hidden
 from handrail.sessions.places import Given, located
@@ -18,6 +17,37 @@ from handrail.sessions.tails import TornTail
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from handrail.sessions.opening import Compression
+
+
+def export(
+    source: Given,
+    path: str | os.PathLike[str],
+    *,
+    progress: Progress | None = None,
+    passphrase: Secret = None,
+    compression: Compression | None = None,
+) -> Path:
+    """Writes a sealed copy of the session `source` to the new file `path`, which is there whole or not at all.
+
+    A file that is sealed already is copied as it is; what is torn at the end is left out. With a passphrase an
+    encrypted session is copied as it stands, and a plain one is encrypted, under the same id. `compression` is `gzip`
+    or `zstd`, and without it told by a path that ends in `.gz` or `.zst`.
+
+    Raises `OSError`, `NotASession`, `UnsupportedVersion`, `OutdatedSession` or `EncryptionError` where the source
+    cannot be read or copied, `DamagedSession` where a line is no record or does not follow the one before it,
+    `SessionExists` for a target that is there, `SessionConflict` for one that another makes at this moment,
+    `LineTooLong`, or `JournalFailed` where it cannot be written.
+    """
+    from pathlib import Path
+
+    from handrail.sessions.exports import write_sealed
+
+    passphrase = hidden(passphrase)
+    target = Path(path)
+    write_sealed(located(source), target, progress, passphrase, compression)
+    return target
 
 
 class Migrated(msgspec.Struct, frozen=True):
@@ -51,6 +81,8 @@ def migrate(
     or `JournalFailed` where the target cannot be made.
     """
     from pathlib import Path
+
+    from handrail.sessions.exports import rewritten, write_new
 
     passphrase = hidden(passphrase)
     reading, path = Reading(located(source), progress, passphrase), Path(target)

@@ -17,8 +17,6 @@ import msgspec
 
 from handrail.sessions.codec import Forged, decode_envelope, encode, unchained
 from handrail.sessions.errors import (
-    PassphraseMissing,
-    PassphraseNotNeeded,
     TamperedRecord,
     UnfitCipher,
     WrongPassphrase,
@@ -183,19 +181,12 @@ def locked_in_order() -> Decode:
     return decode_next
 
 
-def unlocked(path: Where, header: Header, version: int, passphrase: Passphrase | None, read: Decode) -> Vault | None:
-    """The vault of a file with this header, and None for a plain one; `read` makes a record of the header's own text.
+def unlock(path: Where, header: Header, cipher: Cipher, version: int, passphrase: Passphrase, read: Decode) -> Vault:
+    """The vault of a file with this header; `read` makes a record of the header's own text.
 
-    Raises `PassphraseMissing`, `PassphraseNotNeeded`, `UnfitCipher` for an encryption that is not known or costs too
-    much, `WrongPassphrase`, or `TamperedRecord` for a header that was changed.
+    Raises `UnfitCipher` for an encryption that is not known or costs too much, `WrongPassphrase`, or `TamperedRecord`
+    for a header that was changed.
     """
-    cipher = header.cipher
-    if cipher is None or passphrase is None:
-        if cipher is not None:
-            raise PassphraseMissing(path)
-        if passphrase is not None:
-            raise PassphraseNotNeeded(path)
-        return None
     if (cipher.name, cipher.kdf) != (CIPHER, KDF):
         raise UnfitCipher(path, f"it is {cipher.name} with a key by {cipher.kdf}; known: {CIPHER} by {KDF}")
     vault = Vault(header.id, version, passphrase.key(path, cipher.salt, Cost(cipher.n, cipher.r, cipher.p)))

@@ -1,4 +1,4 @@
-"""What the check of a session can find."""
+"""The check of a session, and what it can find."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
+from handrail.sessions.passphrases import Secret, hidden
 from handrail.sessions.tails import TornTail
 from handrail.sessions.tally import KINDS
 
 if TYPE_CHECKING:
-    from handrail.sessions.places import Where
+    from handrail.sessions.lines import Progress
+    from handrail.sessions.places import Given, Where
 
 State: TypeAlias = Literal["intact", "torn", "damaged", "tampered", "drifted", "not runnable", "not decrypted"]
 
@@ -119,3 +121,25 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         kinds = ", ".join([f"{kind} {count}" for kind, count in self.unknown.items()])
         unknown = [f"records of kinds that are not known here: {kinds}"] if kinds else []
         return "\n  ".join([*lines, *map(str, self.drifts), *map(str, self.not_runnable), *unknown, *end])
+
+
+def verify(
+    path: Given,
+    *,
+    progress: Progress | None = None,
+    integrity_only: bool = False,
+    passphrase: Secret = None,
+) -> Verdict:
+    """Checks every line's link to the one before, the footer, and every handoff and sub-agent by running its filter
+    again on the view that its source had.
+
+    Integrity takes constant memory; the views, which `integrity_only=True` leaves out, some tens of bytes a message.
+    `progress` is called now and then with the bytes read so far. Of an encrypted session without its passphrase only
+    the lines are checked, and the verdict says so. Raises `OSError` for a file that cannot be opened or read,
+    `NotASession`, `UnsupportedVersion`, or `EncryptionError` for a passphrase that is another or not needed; what is
+    wrong with a session is told in the verdict.
+    """
+    from handrail.sessions.replay import verified
+
+    passphrase = hidden(passphrase)
+    return verified(path, progress, passphrase, integrity_only=integrity_only)

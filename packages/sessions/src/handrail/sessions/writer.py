@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from contextlib import nullcontext, suppress
 from itertools import islice
 from types import TracebackType
-from typing import BinaryIO, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, Literal, Self, TypeAlias
 
 from handrail.filters.hashes import sha256
 from handrail.filters.sources import Clock, IdSource
@@ -26,7 +26,9 @@ from handrail.sessions.places import Given, Place, Where, located
 from handrail.sessions.records import Header, Origin, Unknown, Writable
 from handrail.sessions.resuming import resumed
 from handrail.sessions.tails import TornTail
-from handrail.sessions.vaults import Sealer, Vault
+
+if TYPE_CHECKING:
+    from handrail.sessions.vaults import Sealer, Vault
 
 Fsync: TypeAlias = Literal["always", "turn", "never"]
 _BATCH = 512
@@ -135,11 +137,15 @@ class Journal:
             self.write(b"\n", link(tail.last))
         self.head = self.opened_at = link(tail.last) if tail.last else ZEROS
         if found.vault is not None:
+            from handrail.sessions.vaults import Sealer
+
             self._sealer = Sealer(found.vault, self.head, found.number)
 
     def _begin(self, header: Header, vault: Vault | None) -> None:
         self.append(header)
         if vault is not None:
+            from handrail.sessions.vaults import Sealer
+
             self._sealer = Sealer(vault, self.head, 2)
         if self.fsync != "never":
             self.sync()

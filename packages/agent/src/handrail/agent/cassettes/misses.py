@@ -8,8 +8,9 @@ import msgspec
 
 from handrail.agent.cassettes.tapes import Recording
 from handrail.agent.errors import NotRecorded
-from handrail.sessions.changes import Change, json_changes
+from handrail.sessions.changes import json_changes
 from handrail.sessions.difference_lines import change_lines
+from handrail.sessions.differences import Change
 
 _NEARBY = 200
 """Recordings that are looked at for the one that is most like a request."""

@@ -196,14 +196,7 @@ def _data_url(media_type: str, data: str) -> str:
 
 
 def to_openai_chat(messages: Iterable[Message]) -> Exported:
-    """The messages as a Chat Completions message list, and what of them has no place in it.
-
-    Ids are not counted as a loss, nor is the agent's name where only one agent speaks.
-
-    >>> from handrail.filters import user
-    >>> to_openai_chat([user("I was charged twice.", pinned=True)])
-    Exported(body=b'[{"role":"user","content":"I was charged twice."}]', losses=('pinned mark (1)',))
-    """
+    """See `handrail.sessions.to_openai_chat`."""
     messages = list(messages)
     lost: dict[str, int] = {}
     for message in messages:
