@@ -25,13 +25,11 @@ from handrail.agent.errors import (
     UnknownPrice,
     UnknownTarget,
 )
-from handrail.agent.evaluating import evaluate_and_retry
-from handrail.agent.evaluations import Evaluation
-from handrail.agent.fanning import fan_out
+from handrail.agent.evaluations import Evaluation, evaluate_and_retry
 from handrail.agent.handoffs import Handoff, handoff
 from handrail.agent.kernel import Middleware
 from handrail.agent.limits import Limits
-from handrail.agent.merging import Candidate
+from handrail.agent.merging import Candidate, fan_out
 from handrail.agent.models import ChatResponse, Model, Settings
 from handrail.agent.outputs import Output
 from handrail.agent.previews import Preview, preview

@@ -48,11 +48,6 @@ class Outcome(msgspec.Struct, frozen=True):
         return ToolResponse(None, self.text, True, error_class, self.label, error=self.error)
 
 
-async def call_agent(turn: "Turn", tool: AgentTool, call: ToolCall, input: str) -> ToolResponse:
-    """Runs a sub-agent in a scope of its own. One that does not complete is a tool error, never an empty success."""
-    return (await Delegation(turn, tool, call).run(input)).response
-
-
 class Delegation:
     """One sub-agent's call, from what crosses to what comes back, and what the record says of it.
 

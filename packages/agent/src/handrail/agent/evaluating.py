@@ -1,17 +1,16 @@
 """Evaluate and retry: an agent answers, an evaluator says how good that is, and the agent tries again."""
 
 import asyncio
-import math
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from handrail.agent.delegating import Delegation, Outcome
-from handrail.agent.errors import BuildError, LimitExceeded
+from handrail.agent.errors import LimitExceeded
 from handrail.agent.evaluations import (
     Evaluated,
     Evaluation,
-    Found,
+    Evaluator,
     Iteration,
+    Pick,
     Reason,
     as_evaluation,
     asked_of,
@@ -21,19 +20,14 @@ from handrail.agent.evaluations import (
 )
 from handrail.agent.kernel.requests import ToolResponse
 from handrail.agent.limits import Budget, Limits
-from handrail.agent.subagents import INPUT_SCHEMA, AgentTool, asked
-from handrail.agent.teams import TeamTool, check_budget, check_count, edge_to
+from handrail.agent.subagents import AgentTool
+from handrail.agent.teams import TeamTool
 from handrail.agent.threads import called
 from handrail.filters import ToolCall
 from handrail.filters.sensitivity import Tier, highest
 
 if TYPE_CHECKING:
-    from handrail.agent.agents import Agent
     from handrail.agent.loop import Turn
-
-Evaluator: TypeAlias = Callable[[str, int], Found | Awaitable[Found]]
-"""A function, sync or async, of an answer and the number of its iteration, from 1."""
-Pick: TypeAlias = Literal["best", "last"]
 
 
 class EvaluateAndRetry(TeamTool, frozen=True, kw_only=True, dict=True, eq=False):
@@ -57,67 +51,6 @@ class EvaluateAndRetry(TeamTool, frozen=True, kw_only=True, dict=True, eq=False)
         except asyncio.CancelledError:
             rounds.tell("cancelled")
             raise
-
-
-def evaluate_and_retry(
-    generator: "Agent | AgentTool",
-    evaluator: "Agent | AgentTool | Evaluator",
-    *,
-    max_iterations: int,
-    threshold: float | None = None,
-    patience: int | None = 2,
-    min_delta: float = 0.0,
-    pick: Pick = "best",
-    budget: Limits | None = None,
-    timeout: float | None = None,
-    name: str = "evaluate_and_retry",
-    description: str = "",
-    **options: Any,
-) -> EvaluateAndRetry:
-    """A tool that has an agent answer, evaluates the answer, and has it try again with the critique.
-
-    The `evaluator` is a function of the answer and the iteration (from 1) that returns an `Evaluation`, a bool, or a
-    number as score; or an agent that answers with JSON, `{"score": …, "pass": …, "critique": …}`. An answer will do
-    where the evaluator says so, with a `threshold` where its score reaches that, and never where the evaluator says no.
-    An evaluator that fails has found nothing: the answer does not pass.
-
-    It ends with an answer that will do, after `max_iterations`, when `patience` iterations in a row brought no score
-    better by more than `min_delta` (None: never; a mere yes or no is no score), or when the `budget` of all of them
-    together, within the caller's, is reached. The result is then the `best` answer by score (the first of several), or
-    the `last`; and it says so where it will not do. An agent that fails makes the result an error. `timeout` is in
-    seconds, for each answer and each evaluation. `options` say how the agents are asked, and are those of `to_tool`.
-    Raises `BuildError`.
-    """
-    check_count("max_iterations", max_iterations, name)
-    if patience is not None:
-        check_count("patience", patience, name)
-    check_budget(budget, name)
-    if threshold is not None and not math.isfinite(threshold):
-        raise BuildError(f"the threshold of {name} is a finite number, not {threshold!r}")
-    if not min_delta >= 0:
-        raise BuildError(f"min_delta of {name} is a number from 0, not {min_delta!r}")
-    if pick not in ("best", "last"):
-        raise BuildError(f"pick of {name} is 'best' or 'last', not {pick!r}")
-    team = [edge_to(generator, name, timeout, options)]
-    if not callable(evaluator):
-        judged = {option: value for option, value in options.items() if option not in ("expose", "fold")}
-        team.append(edge_to(evaluator, name, timeout, judged))
-    return EvaluateAndRetry(
-        name=name,
-        description=description or f"Ask {team[0].child.name}, which tries until its answer will do.",
-        fn=asked,
-        parameters=INPUT_SCHEMA,
-        output_sensitivity=options.get("output_sensitivity"),
-        team=tuple(team),
-        evaluate=evaluator if callable(evaluator) else None,
-        max_iterations=max_iterations,
-        threshold=threshold,
-        patience=patience,
-        min_delta=min_delta,
-        pick=pick,
-        budget=budget,
-        seconds=timeout,
-    )
 
 
 class _Rounds:

@@ -1,7 +1,6 @@
 """Running one tool: its arguments are checked, its start is marked, and what it raises is classified."""
 
 import asyncio
-import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +8,8 @@ import msgspec
 
 from handrail.agent.attempts import Attempts, TookTooLong, is_transient
 from handrail.agent.contexts import RunContext
-from handrail.agent.delegating import call_agent
 from handrail.agent.gates import may_run
 from handrail.agent.kernel.requests import ToolRequest, ToolResponse
-from handrail.agent.subagents import AgentTool
-from handrail.agent.teams import TeamTool
 from handrail.agent.tools import ERROR_CLASSES, ErrorClass, InvalidArguments, Prepared, Tool
 from handrail.filters import ToolCall
 from handrail.sessions import ToolCallRecord
@@ -47,6 +43,8 @@ def why_not(text: str, error: Exception) -> CannotRun:
 
 
 def _where(text: str) -> str:
+    import json
+
     # Where it breaks off, and not what it holds: that may be a secret, and goes to the model again.
     try:
         json.loads(text)
@@ -89,9 +87,18 @@ class Arguments(Mapping[str, Any]):
         self._found = None
         return found
 
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> "Arguments":
+        """What a layer put in the place of the arguments."""
+        import json
+
+        return cls(json.dumps(dict(given), ensure_ascii=False))
+
     def parsed(self) -> dict[str, Any]:
         """The arguments as a dict."""
         if self._parsed is None:
+            import json
+
             self._parsed = json.loads(self.text) if self.text.strip() else {}
         return self._parsed
 
@@ -119,6 +126,8 @@ def is_object(text: str) -> bool:
             pass
         else:
             return True
+    import json
+
     try:
         return isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):
@@ -134,7 +143,7 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
     """The innermost layer: the arguments are checked, the start is marked, and the tool runs."""
     turn: Turn = request.run.turn
     tool, call, given = request.tool, request.call, request.arguments
-    arguments = given if type(given) is Arguments else Arguments(json.dumps(dict(given), ensure_ascii=False))
+    arguments = given if type(given) is Arguments else Arguments.of(given)
     prepared = tool.prepared
     try:
         # As `take`, without a call of its own: this is on the way of every call.
@@ -162,9 +171,7 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
         run.ran = True
     if turn.run.log.on:
         _mark(turn, tool, call, arguments.text, key, run.attempt)
-    if type(tool) is AgentTool:
-        return await call_agent(turn, tool, call, found["input"])
-    if isinstance(tool, TeamTool):
+    if tool.children:
         return await tool.answer(turn, call, found["input"])
     if turn.run.world is not None:
         stood_in = await turn.run.world.tool(request, arguments.text, key)

@@ -1,6 +1,5 @@
 """Handoffs: an agent passes control, and a filter says what goes with it."""
 
-import json
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -84,6 +83,8 @@ class Handoff(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
     def read(self, text: str) -> Given:
         """What a call's arguments bring along. Raises `InvalidArguments`."""
+        import json
+
         try:
             arguments = json.loads(text) if text.strip() else {}
         except (ValueError, RecursionError) as error:

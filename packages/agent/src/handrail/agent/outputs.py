@@ -9,7 +9,6 @@ import msgspec
 
 from handrail.agent.errors import BuildError
 from handrail.agent.names import check_tool_name
-from handrail.agent.signatures import mended_json
 
 Mode: TypeAlias = Literal["auto", "native", "tool"]
 OnExhausted: TypeAlias = Literal["raise", "return", "fallback"]
@@ -184,6 +183,8 @@ def _wrapped(kind: Any) -> Any:
 
 def _reading(adapter: Any) -> Callable[[str], Any]:
     from pydantic import ValidationError
+
+    from handrail.agent.signatures import mended_json
 
     def read(text: str) -> Any:
         try:

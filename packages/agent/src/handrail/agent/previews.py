@@ -1,7 +1,6 @@
 """What the next agent would see, without running anything."""
 
 import inspect
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -99,6 +98,8 @@ def _resolved(sealed: Seal, given: Messages, info: EdgeInfo, view: History) -> S
 
 def _words(bound: "Bound", kind: str, tool: str, reason: str, input: Any) -> tuple[str, str]:
     """The reason and the input as the call would bring them along."""
+    import json
+
     if kind == "subagent":
         if input is not None and not isinstance(input, str):
             raise InvalidInput(f"a sub-agent is asked with a text, not {input!r}")

@@ -1,6 +1,5 @@
 """What becomes of a tool's response: the message that a model is shown, with its label, or the answer itself."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -151,6 +150,8 @@ def _content(value: Any) -> tuple[Part, ...]:
 
 
 def _as_text(value: Any) -> str:
+    import json
+
     from pydantic_core import PydanticSerializationError, to_json
 
     if isinstance(value, str):

@@ -1,6 +1,5 @@
 """Sub-agents: an agent wrapped as another agent's tool."""
 
-import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -10,11 +9,13 @@ from handrail.agent.models import ToolSpec
 from handrail.agent.names import tool_name
 from handrail.agent.scopes import Forward
 from handrail.agent.tools import InvalidArguments, Prepared, Tool
-from handrail.filters import Filter, Seal, full
+from handrail.filters import Filter, Seal, ToolCall, full
 from handrail.filters.messages import Messages, whole
 
 if TYPE_CHECKING:
     from handrail.agent.agents import Agent
+    from handrail.agent.kernel.requests import ToolResponse
+    from handrail.agent.loop import Turn
     from handrail.filters.policies import Policy
 
 Expose: TypeAlias = Literal["final", "all", "none"]
@@ -47,6 +48,12 @@ class AgentTool(Tool, frozen=True, kw_only=True, dict=True, eq=False):
     def children(self) -> "tuple[AgentTool, ...]":
         """Itself."""
         return (self,)
+
+    async def answer(self, turn: "Turn", call: ToolCall, input: str) -> "ToolResponse":
+        """Runs the agent in a scope of its own; one that does not complete is a tool error, never an empty success."""
+        from handrail.agent.delegating import Delegation
+
+        return (await Delegation(turn, self, call).run(input)).response
 
     def prepare(self) -> Prepared:
         """The child's one string needs no schema library."""
@@ -114,6 +121,8 @@ def to_tool(
 
 def check_input(text: str) -> dict[str, Any]:
     """The arguments of a sub-agent's call. Raises `InvalidArguments`."""
+    import json
+
     try:
         arguments = json.loads(text or "{}")
     except (ValueError, RecursionError) as error:

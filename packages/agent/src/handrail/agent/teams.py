@@ -6,17 +6,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from handrail.agent.errors import BuildError
-from handrail.agent.kernel.requests import ToolResponse
 from handrail.agent.limits import Limits
 from handrail.agent.models import ToolSpec
 from handrail.agent.subagents import INPUT_SCHEMA, AgentTool, check_input, to_tool
 from handrail.agent.tools import Prepared, Tool
-from handrail.filters import ToolCall
 
 if TYPE_CHECKING:
     from handrail.agent.carrying import TeamResult, TeamStream
     from handrail.agent.entering import Input
-    from handrail.agent.loop import Turn
 
 _Read = TypeVar("_Read")
 
@@ -37,10 +34,6 @@ class TeamTool(Tool, frozen=True, kw_only=True, dict=True, eq=False):
     def prepare(self) -> Prepared:
         """Its one string needs no schema library."""
         return Prepared(ToolSpec(self.name, self.description, INPUT_SCHEMA), check_input, "", True)
-
-    async def answer(self, turn: "Turn", call: ToolCall, input: str) -> ToolResponse:
-        """Asks the agents, and makes one result of what they answer; the loop calls it."""
-        raise NotImplementedError
 
     async def run(self, input: "Input", **options: Any) -> "TeamResult":
         """Asks the agents without an agent that calls them; `options` are those of `Agent.run`.

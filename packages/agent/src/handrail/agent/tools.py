@@ -23,7 +23,10 @@ from handrail.filters.fields import Once
 from handrail.filters.sensitivity import TIERS
 
 if TYPE_CHECKING:
+    from handrail.agent.kernel.requests import ToolResponse
+    from handrail.agent.loop import Turn
     from handrail.agent.subagents import AgentTool
+    from handrail.filters import ToolCall
 
 SideEffects: TypeAlias = Literal["pure", "read_only", "side_effecting", "external"]
 SIDE_EFFECTS = get_args(SideEffects)
@@ -89,6 +92,10 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     def children(self) -> "tuple[AgentTool, ...]":
         """The agents that the tool asks, each with the edge that leads to it; none for a function."""
         return ()
+
+    async def answer(self, turn: "Turn", call: "ToolCall", input: str) -> "ToolResponse":
+        """Has its agents answer; the loop calls it where a tool has any."""
+        raise NotImplementedError
 
     @staticmethod
     def from_json_schema(

@@ -4,7 +4,6 @@ Our own structs hold only strings, booleans and small integers, whose sorted enc
 foreign JSON takes the path here. What RFC 8785 cannot carry becomes `{"$handrail": [kind, text]}`.
 """
 
-import json
 import math
 import re
 from typing import Annotated, Any, TypeAlias
@@ -61,6 +60,8 @@ def canonical_text(text: str) -> str:
         return quick
     if _is_deep(text):
         return text
+    import json
+
     try:
         return canonical(json.loads(text, object_pairs_hook=_object, parse_int=_integer)).decode()
     except ValueError:
@@ -141,7 +142,7 @@ def _carried(value: Any) -> JSON:
     if isinstance(value, _Number):
         return _own("integer", str(value))
     if isinstance(value, str):
-        return _own("text", json.dumps(value)) if _broken(value) else value
+        return _own("text", _quoted(value)) if _broken(value) else value
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -159,18 +160,24 @@ def _carried(value: Any) -> JSON:
     return _own(type(value).__name__, value.isoformat() if hasattr(value, "isoformat") else str(value))
 
 
+def _quoted(text: str) -> str:
+    import json
+
+    return json.dumps(text)
+
+
 def _written(value: Any) -> str:
     # One text for all that stands within, however deep: a text within a text would grow with every level.
     if isinstance(value, dict):
         pairs = value.pairs if isinstance(value, _Pairs) else [(str(key), item) for key, item in value.items()]
         ordered = sorted(pairs, key=lambda pair: pair[0])
-        return "{" + ",".join([f"{json.dumps(key)}:{_written(item)}" for key, item in ordered]) + "}"
+        return "{" + ",".join([f"{_quoted(key)}:{_written(item)}" for key, item in ordered]) + "}"
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(_written, value)) + "]"
     if isinstance(value, _Number):
         return str(value)
     if isinstance(value, str):
-        return json.dumps(value)
+        return _quoted(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return _digits(value)
     return canonical(value).decode()

@@ -1,7 +1,6 @@
 """Filters that the application writes as plain functions."""
 
 import inspect
-import json
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
@@ -79,6 +78,8 @@ class Custom(Filter, frozen=True):
 
 
 def _as_json(params: Any) -> dict[str, Any]:
+    import json
+
     try:
         copied: Any = json.loads(json.dumps(params))
     except (TypeError, ValueError, RecursionError) as error:

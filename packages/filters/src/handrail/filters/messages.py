@@ -4,7 +4,6 @@ A message is a frozen value with a role, a tuple of parts in the model's order, 
 its canonical JSON (RFC 8785) without `created_at`; a field at its default is not written.
 """
 
-import json
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, Literal, TypeAlias, get_args
@@ -156,6 +155,8 @@ class ToolCall(_Part, frozen=True, tag="tool_call"):
         text = self.arguments
         if not text or text.isspace():
             return {}
+        import json
+
         try:
             return json.loads(text)
         except RecursionError as error:
@@ -374,6 +375,8 @@ def tool_result(call: ToolCall | str, content: str | Part | Iterable[Part | str]
 
 def call(name: str, /, *, call_id: str = "", **arguments: Any) -> ToolCall:
     """A tool call with these arguments; without `call_id` the run gives it one."""
+    import json
+
     return ToolCall(call_id, name, json.dumps(arguments, ensure_ascii=False, separators=(",", ":")))
 
 

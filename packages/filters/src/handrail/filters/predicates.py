@@ -1,7 +1,6 @@
 """Predicates: questions about one message, registered by name so that `keep`, `drop` and `when` can be written down."""
 
 import inspect
-import json
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias, TypeVar
 
@@ -60,6 +59,8 @@ def name_of(predicate: str | Question, version: int) -> tuple[str, int]:
 
 def checked(name: object, version: object, params: object) -> dict[str, Any]:
     """A copy of the parameters, as JSON. Raises `InvalidFilter` where these do not name a predicate."""
+    import json
+
     if not isinstance(name, str) or not name:
         raise InvalidFilter(f"a predicate is known by its name, not {name!r}")
     if type(version) is not int or version < 1:

@@ -1,6 +1,5 @@
 """Taking what a model thought out of what it said."""
 
-import json
 import math
 import re
 
@@ -142,6 +141,8 @@ def _stripped(part: Part) -> Part | None:
 
 
 def _harmless(extra: str) -> str | None:
+    import json
+
     try:
         # Objects are read as their pairs: a name that is written twice hides nothing.
         fields = json.loads(extra, object_pairs_hook=tuple)

@@ -3,7 +3,6 @@
 Other packages register kinds through the entry point group `handrail.filters`; it is read when a kind is not found.
 """
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar, TypeVar, get_type_hints
@@ -78,6 +77,8 @@ class UnknownKind(Filter, frozen=True):
     @property
     def descriptor(self) -> dict[str, Any]:
         """The descriptor as it was read."""
+        import json
+
         read: dict[str, Any] = json.loads(self.written)
         return read
 
@@ -109,6 +110,8 @@ def _rebuilt(descriptor: Mapping[str, Any]) -> Filter:
 
 
 def _unknown(descriptor: Mapping[str, Any]) -> UnknownKind:
+    import json
+
     try:
         return UnknownKind(json.dumps(descriptor, ensure_ascii=False, separators=(",", ":")))
     except (TypeError, ValueError) as error:
@@ -123,6 +126,8 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _read(text: str | bytes) -> Mapping[str, Any]:
+    import json
+
     try:
         read: Mapping[str, Any] = json.loads(text, object_pairs_hook=_once)
     except ValueError as error:

@@ -6,7 +6,6 @@ were written, so that what parsed still parses. It is lexed and not parsed, in l
 
 import base64
 import binascii
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
@@ -95,6 +94,8 @@ def rewrite_json(text: str, change: Change, across: Across, depth: int = 0, *, k
     JSON within a string. A text that is not JSON is changed as plain text, its escapes undone where they hide
     something.
     """
+    import json
+
     read = json_tokens(text) if depth < DEEPEST else None
     if read is None:
         # What an escape hides in broken JSON is found once it is undone; nothing that parsed is lost by that.
@@ -261,6 +262,8 @@ def _within(span: tuple[int, int], token: Token) -> bool:
 
 
 def _decoded(literal: str) -> str | None:
+    import json
+
     try:
         said: str = json.loads(literal, strict=False)
     except ValueError:

@@ -5,7 +5,6 @@ decoder refuses is read once more with the standard library, which knows lone su
 a line that is JSON but no record known here is kept whole.
 """
 
-import json
 import re
 from functools import cache
 from typing import Any, get_args
@@ -98,6 +97,8 @@ def _understood(kind: str, text: bytes) -> Known | None:
 
 def _without_unknown(kind: str, text: bytes) -> Known:
     """A record of a known kind, without the fields that are not known."""
+    import json
+
     import msgspec.inspect
 
     known = _known_fields(json.loads(text), msgspec.inspect.type_info(_BY_KIND[kind]))
@@ -131,6 +132,8 @@ def decode_envelope(line: bytes) -> Envelope:
     if kind not in _ENVELOPES:
         raise Forged("it is a clear record in an encrypted session")
     try:
+        import json
+
         from msgspec.inspect import type_info
 
         known = _known_fields(json.loads(mended(line)), type_info(_ENVELOPES[kind]))
@@ -171,6 +174,8 @@ def _known_fields(value: Any, expected: Any) -> Any:
 
 
 def _fields(line: bytes) -> dict[str, Any]:
+    import json
+
     try:
         fields = json.loads(line, parse_int=float)  # a whole number of any length
     except RecursionError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -133,6 +132,8 @@ def refuse_foreign(path: Where, file: BinaryIO) -> None:
 
 
 def _beginning(line: bytes) -> str:
+    import json
+
     if not line:
         return "an empty line"
     shown = json.dumps(line[:60].decode("utf-8", "replace"), ensure_ascii=False)

@@ -3,7 +3,6 @@
 A line's `prev` is SHA-256 in hex over the bytes of the line before it, without its newline; 64 zeros in the first.
 """
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, TypeAlias
 
@@ -36,6 +35,8 @@ def follows(line: bytes, prev: str, decoded: str | None = None) -> bool:
 
 def prev_of(line: bytes) -> str:
     """The link that a line names, however it is laid out; empty where it names none, or more than one."""
+    import json
+
     try:
         fields = json.loads(line, parse_int=float, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError):

@@ -4,7 +4,6 @@ A last record that only lacks its newline is whole. Anything else after the last
 which not every record arrived.
 """
 
-import json
 import os
 from collections.abc import Iterator
 from itertools import islice
@@ -129,6 +128,8 @@ def _is_record(line: bytes) -> bool:
     try:
         msgspec.json.decode(line, type=dict[str, msgspec.Raw])
     except (msgspec.DecodeError, RecursionError):
+        import json
+
         try:
             return isinstance(json.loads(line, parse_int=str), dict)
         except (ValueError, RecursionError):
@@ -165,6 +166,8 @@ def lines_backwards(file: BinaryIO, end: int) -> Iterator[bytes]:
 def was_footer(line: bytes) -> bool:
     """Whether a last line of an unknown kind has what only a footer has: it counts the records, or names the hash of
     the line before it a second time."""
+    import json
+
     fields = json.loads(line, parse_int=str)
     counts = fields.get("counts")
     return fields.get("head", "") == fields.get("prev") or (isinstance(counts, dict) and "header" in counts)

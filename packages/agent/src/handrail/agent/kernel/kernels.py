@@ -1,6 +1,5 @@
 """The chains without the loop: one model call, or one tool call, through the layers."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -105,6 +104,8 @@ class Kernel:
 
         A call that cannot run gives an error response, as the model would be told. Raises what a layer raises.
         """
+        import json
+
         from handrail.agent.calling import call_once
         from handrail.filters import ToolCall
 
