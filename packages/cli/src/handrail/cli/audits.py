@@ -15,7 +15,7 @@ from handrail.cli.sources import size_of
 from handrail.cli.stores import called, session_at
 from handrail.filters import Policy, Violation
 from handrail.sessions import Boundary, DamagedSession, NotASession, Reading, SessionError, read
-from handrail.sessions.crossings import counted
+from handrail.sessions.boundaries import counted
 from handrail.sessions.lines import Progress
 from handrail.sessions.opening import expanded, open_to_read
 from handrail.sessions.places import Where

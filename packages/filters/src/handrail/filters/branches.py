@@ -1,11 +1,15 @@
 """Branches: the items of a history that goes another way, sharing what came before with the one it left."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from handrail.filters.messages import Message
-from handrail.filters.surveys import Items
+
+if TYPE_CHECKING:
+    from handrail.filters.surveys import Items
 
 # Below this length a copy costs less than reading through a branch.
 _LONG = 1024
@@ -33,7 +37,7 @@ class Branch:
         self._at = at
         self._own = own
 
-    def branched(self, length: int) -> "Branch | list[Message]":
+    def branched(self, length: int) -> Branch | list[Message]:
         """The first `length` messages as a branch of the same list; as a list where most would be its own."""
         own = length - self._at
         if own > self._at:
@@ -58,7 +62,7 @@ class Branch:
     def __getitem__(self, index: int) -> Message: ...
     @overload
     def __getitem__(self, index: slice) -> list[Message]: ...
-    def __getitem__(self, index: int | slice) -> "Message | list[Message]":
+    def __getitem__(self, index: int | slice) -> Message | list[Message]:
         at = self._at
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))

@@ -5,18 +5,23 @@ system messages are, which messages concern a handoff, whether the transcript la
 once and kept in the buffer, so that no step of a run walks what earlier steps have walked.
 """
 
+from __future__ import annotations
+
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import msgspec
 
 from handrail.filters.hashes import sha256
 from handrail.filters.messages import Message
-from handrail.filters.surveys import Items, Survey
+from handrail.filters.surveys import Survey
 from handrail.filters.transfers import Plain
+
+if TYPE_CHECKING:
+    from handrail.filters.surveys import Items
 
 _CHUNK = 64
 _DIGESTS = 64
@@ -37,11 +42,11 @@ class _Buffer(msgspec.Struct, eq=False):
     running_before: tuple[int, Any] = _NOTHING_HASHED
     digests: dict[int, str] | None = None
     positions: dict[str, int] | None = None
-    plain: "Plain[_Buffer] | None" = None
-    sums: "dict[str, array[int]] | None" = None
+    plain: Plain[_Buffer] | None = None
+    sums: dict[str, array[int]] | None = None
 
     @classmethod
-    def of(cls, items: Items, length: int) -> "_Buffer":
+    def of(cls, items: Items, length: int) -> _Buffer:
         """A buffer of so many items, of which nothing is known."""
         start = length - _CHUNK if length > _CHUNK else 0
         return cls(items, start, start)
@@ -74,7 +79,7 @@ class _Buffer(msgspec.Struct, eq=False):
         known = (self.hashed, self.running) if self.hashed <= length else self.running_before
         return known if known[0] <= length else (0, None)
 
-    def fork(self, length: int) -> "_Buffer":
+    def fork(self, length: int) -> _Buffer:
         """A buffer of the first `length` messages, for a view that must not touch this one's tail."""
         from handrail.filters.branches import branched
 
@@ -106,11 +111,11 @@ class History(Sequence[Message]):
             self._buffer = _Buffer(items, start, start)
 
     @classmethod
-    def over(cls, items: Items) -> "History":
+    def over(cls, items: Items) -> History:
         """A history of messages that are kept elsewhere, read when they are asked for. The items are its own now."""
         return _view(_Buffer.of(items, len(items)), len(items))
 
-    def append(self, message: Message) -> "History":
+    def append(self, message: Message) -> History:
         """This history and one more message, in constant time."""
         buffer, length = self._buffer, self._length
         if len(buffer.items) != length:
@@ -118,7 +123,7 @@ class History(Sequence[Message]):
         buffer.items.append(message)
         return _view(buffer, length + 1)
 
-    def extend(self, messages: Iterable[Message]) -> "History":
+    def extend(self, messages: Iterable[Message]) -> History:
         """This history and more messages."""
         buffer, length = self._buffer, self._length
         if len(buffer.items) != length:
@@ -131,11 +136,11 @@ class History(Sequence[Message]):
         """The last message, or None where there is none."""
         return self._buffer.items[self._length - 1] if self._length else None
 
-    def prefix(self, length: int) -> "History":
+    def prefix(self, length: int) -> History:
         """The first `length` messages, sharing what is known of them."""
         return self if length >= self._length else _view(self._buffer, max(length, 0))
 
-    def goes_on_from(self, earlier: "History") -> bool:
+    def goes_on_from(self, earlier: History) -> bool:
         """Whether this is surely the earlier history and what was appended to it; False where that is not known
         without a look at the messages."""
         return self._buffer is earlier._buffer and self._length >= earlier._length
@@ -165,7 +170,7 @@ class History(Sequence[Message]):
         place = self._buffer.place(message_id) if message_id else None
         return place if place is not None and place < self._length else None
 
-    def without_transfers(self) -> tuple["History", dict[int, Message | None]]:
+    def without_transfers(self) -> tuple[History, dict[int, Message | None]]:
         """This history without transfer calls, their results, and messages left empty by that; and what became of
         each message concerned, by its place here (None where it was left out)."""
         survey = self.survey()
@@ -230,8 +235,8 @@ class History(Sequence[Message]):
     @overload
     def __getitem__(self, index: SupportsIndex) -> Message: ...
     @overload
-    def __getitem__(self, index: slice) -> "History": ...
-    def __getitem__(self, index: SupportsIndex | slice) -> "Message | History":
+    def __getitem__(self, index: slice) -> History: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> Message | History:
         if type(index) is slice:
             start, stop, step = index.indices(self._length)
             if step != 1:
@@ -244,10 +249,10 @@ class History(Sequence[Message]):
             raise IndexError(f"a history of {self._length} messages has no message {index}")
         return self._buffer.items[place]
 
-    def __add__(self, messages: Iterable[Message]) -> "History":
+    def __add__(self, messages: Iterable[Message]) -> History:
         return self.extend(messages)
 
-    def __radd__(self, messages: Iterable[Message]) -> "History":
+    def __radd__(self, messages: Iterable[Message]) -> History:
         return History((*messages, *self))
 
     def __eq__(self, other: object) -> bool:

@@ -1,13 +1,17 @@
-"""Predicates: questions about one message, registered by name so that `keep`, `drop` and `when` can be written down."""
+"""Predicates: questions about one message, registered by name so that `keep`, `drop` and `when` can be
+written down."""
 
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
+import msgspec
+
+from handrail.filters.base import Filter
 from handrail.filters.errors import FilterNotRunnable, InvalidFilter
-from handrail.filters.messages import Message
+from handrail.filters.messages import Message, Messages
 from handrail.filters.registry import load_entry_points
-from handrail.filters.strings import message_strings
+from handrail.filters.windows import as_history, whole_pairs
 
 Question: TypeAlias = Callable[..., bool]
 _Question = TypeVar("_Question", bound=Question)
@@ -108,37 +112,72 @@ def shown(name: str, version: int, params: dict[str, Any]) -> list[str]:
     return [*given, *[f"{key}={value!r}" for key, value in params.items()]]
 
 
-@predicate("mentions")
+class Judged(Filter, frozen=True):
+    """Each message is asked about alone, in every role; a call and its result go together. Those stay of which the
+    predicate gives the answer that is `wanted`; one of which it cannot say (it raises, or answers neither True nor
+    False) does not cross."""
+
+    wanted: ClassVar[bool]
+    predicate: str
+    revision: int = 1
+    params: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "params", checked(self.predicate, self.revision, self.params))
+
+    def __call__(self, history: Messages) -> Messages:
+        asked = question(self.descriptor, self.predicate, self.revision)
+        said = answers(asked, self.params, history)
+        places = [place for place, answer in enumerate(said) if answer is self.wanted]
+        return history if len(places) == len(history) else whole_pairs(as_history(history), places)
+
+    @property
+    def per_message(self) -> bool:
+        """Each message is judged alone."""
+        return True
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__.lower()}({', '.join(shown(self.predicate, self.revision, self.params))})"
+
+
 def _mentions(message: Message, text: str) -> bool:
+    from handrail.filters.strings import message_strings
+
     wanted = text.casefold()
     return any(wanted in said.casefold() for said in message_strings(message))
 
 
-@predicate("from_agent")
 def _from_agent(message: Message, agent: str) -> bool:
     return message.agent == agent
 
 
-@predicate("has_role")
 def _has_role(message: Message, role: str) -> bool:
     return message.role == role
 
 
-@predicate("has_tool_calls")
 def _has_tool_calls(message: Message) -> bool:
     return bool(message.tool_calls)
 
 
-@predicate("is_error")
 def _is_error(message: Message) -> bool:
     return message.is_error
 
 
-@predicate("is_pinned")
 def _is_pinned(message: Message) -> bool:
     return message.pinned
 
 
-@predicate("longer_than")
 def _longer_than(message: Message, characters: int) -> bool:
     return len(message.text) > characters
+
+
+# What `predicate` would ask of them is known.
+_questions |= {
+    ("mentions", 1): _mentions,
+    ("from_agent", 1): _from_agent,
+    ("has_role", 1): _has_role,
+    ("has_tool_calls", 1): _has_tool_calls,
+    ("is_error", 1): _is_error,
+    ("is_pinned", 1): _is_pinned,
+    ("longer_than", 1): _longer_than,
+}

@@ -1,27 +1,30 @@
 """What one pass over messages finds: where what matters stands, and whether the transcript laws hold so far."""
 
+from __future__ import annotations
+
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from handrail.filters.messages import Message, Text, ToolCall, is_empty
 
+if TYPE_CHECKING:
 
-class Items(Protocol):
-    """Where messages are kept: a list, or what reads them when they are asked for."""
+    class Items(Protocol):
+        """Where messages are kept: a list, or what reads them when they are asked for."""
 
-    def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[Message]: ...
-    @overload
-    def __getitem__(self, index: int, /) -> Message: ...
-    @overload
-    def __getitem__(self, index: slice, /) -> Any: ...
-    def append(self, message: Message, /) -> None:
-        """Puts one more message at the end."""
+        def __len__(self) -> int: ...
+        def __iter__(self) -> Iterator[Message]: ...
+        @overload
+        def __getitem__(self, index: int, /) -> Message: ...
+        @overload
+        def __getitem__(self, index: slice, /) -> Any: ...
+        def append(self, message: Message, /) -> None:
+            """Puts one more message at the end."""
 
-    def extend(self, messages: Any, /) -> None:
-        """Puts more messages at the end; also a slice of the same kind of items."""
+        def extend(self, messages: Any, /) -> None:
+            """Puts more messages at the end; also a slice of the same kind of items."""
 
 
 class Places(Sequence[int]):
@@ -29,7 +32,7 @@ class Places(Sequence[int]):
 
     __slots__ = ("_length", "_shared")
 
-    def __init__(self, shared: "array[int] | None" = None, length: int = 0) -> None:
+    def __init__(self, shared: array[int] | None = None, length: int = 0) -> None:
         self._shared = array("I") if shared is None else shared
         self._length = length
 
@@ -40,11 +43,11 @@ class Places(Sequence[int]):
         self._shared.extend(places)
         self._length = len(self._shared)
 
-    def below(self, end: int) -> "Places":
+    def below(self, end: int) -> Places:
         """The places before `end`, shared with these."""
         return Places(self._shared, bisect_left(self._shared, end, 0, self._length))
 
-    def between(self, start: int, end: int) -> "array[int]":
+    def between(self, start: int, end: int) -> array[int]:
         """The places from `start` on and before `end`."""
         low = bisect_left(self._shared, start, 0, self._length)
         return self._shared[low : bisect_left(self._shared, end, low, self._length)]
@@ -61,8 +64,8 @@ class Places(Sequence[int]):
     @overload
     def __getitem__(self, index: int) -> int: ...
     @overload
-    def __getitem__(self, index: slice) -> "array[int]": ...
-    def __getitem__(self, index: int | slice) -> "int | array[int]":
+    def __getitem__(self, index: slice) -> array[int]: ...
+    def __getitem__(self, index: int | slice) -> int | array[int]:
         if isinstance(index, slice):
             return self._shared[: self._length][index]
         if not -self._length <= index < self._length:
@@ -112,7 +115,7 @@ class Survey:
         """Whether a message has no id."""
         return self.unnamed_at is not None
 
-    def at(self, length: int, items: Items) -> "Survey":
+    def at(self, length: int, items: Items) -> Survey:
         """An independent survey of the first `length` messages, or of as many as this one has seen; without a walk."""
         new = Survey()
         new.seen = length = min(length, self.seen)
@@ -126,7 +129,7 @@ class Survey:
         new.open_calls = self.open_calls.copy() if length == self.seen else _open(items, length)
         return new
 
-    def go_on(self, other: "Survey", start: int, end: int) -> None:
+    def go_on(self, other: Survey, start: int, end: int) -> None:
         """Take in what another survey says of its messages from `start` to `end`, which come next here too, without a
         walk. The other is lawful and all of its messages are named; those that are left out here are transfer calls and
         their results."""

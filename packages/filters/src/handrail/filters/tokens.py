@@ -25,7 +25,6 @@ from handrail.filters.errors import CounterMissing
 from handrail.filters.hashes import sha256
 from handrail.filters.histories import History
 from handrail.filters.messages import Image, Message, Messages, Opaque, Part, Reasoning, Refusal, Text, ToolCall
-from handrail.filters.strings import inline_bytes, inline_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -186,6 +185,8 @@ def _part(part: Part, words: TextCounter) -> int:
         return words(part.data)
     if isinstance(part, Image):
         return A_SMALL_PICTURE if '"detail":"low"' in (part.extra or "").replace(" ", "") else A_PICTURE
+    from handrail.filters.strings import inline_bytes, inline_text
+
     text = inline_text(part)
     return words(text) if text is not None else max(A_SMALL_PICTURE, inline_bytes(part) // BYTES_A_TOKEN)
 

@@ -1,24 +1,27 @@
 """A conversation as it is without its transfer calls and their results, which no boundary gives."""
 
+from __future__ import annotations
+
 from bisect import bisect_left
-from typing import Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeVar
 
 from handrail.filters.messages import Message, without_calls
-from handrail.filters.surveys import Items, Survey
 
+if TYPE_CHECKING:
+    from handrail.filters.surveys import Items, Survey
 
-class Shared(Protocol):
-    """Messages that several views share, and what is known of them."""
+    class Shared(Protocol):
+        """Messages that several views share, and what is known of them."""
 
-    items: Items
-    survey: Survey | None
+        items: Items
+        survey: Survey | None
 
-    def fork(self, length: int) -> Self:
-        """The first `length` of them, for a view that goes another way."""
+        def fork(self, length: int) -> Self:
+            """The first `length` of them, for a view that goes another way."""
 
 
 _FEW = 8
-_Buffer = TypeVar("_Buffer", bound=Shared)
+_Buffer = TypeVar("_Buffer", bound="Shared")
 
 
 class Plain(Generic[_Buffer]):

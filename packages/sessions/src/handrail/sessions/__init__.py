@@ -64,7 +64,6 @@ from handrail.sessions.records import (
     Unknown,
     ViewRecord,
 )
-from handrail.sessions.schemas import session_schema
 from handrail.sessions.searching import Entry, Found, Hits
 from handrail.sessions.session import Session
 from handrail.sessions.store_urls import open_store
@@ -74,6 +73,7 @@ from handrail.sessions.tally import Tally
 from handrail.sessions.upgrades import Migrated, export, migrate
 from handrail.sessions.usages import Spent, Usage
 from handrail.sessions.verdicts import Drift, NotRunnable, Verdict, verify
+from handrail.sessions.versions import session_schema
 from handrail.sessions.views import Views
 from handrail.sessions.writer import Journal
 

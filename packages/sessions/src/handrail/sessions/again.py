@@ -11,7 +11,8 @@ from handrail.filters.errors import FilterError, FilterNotRunnable
 from handrail.filters.messages import Message, Messages, digest
 from handrail.filters.registry import from_descriptor
 from handrail.filters.seals import Seal, seal
-from handrail.sessions.crossings import NOT_RUN, Boundaries, Boundary
+from handrail.sessions.boundaries import Boundaries
+from handrail.sessions.crossings import NOT_RUN, Boundary
 from handrail.sessions.fitting import Fitting
 from handrail.sessions.paths import name_of
 from handrail.sessions.records import (

@@ -1,4 +1,4 @@
-"""Older versions of the format, read as today's: one step a version, over the JSON object of a line."""
+"""Versions of the format: today's as a JSON Schema, and older ones read as today's, one step a version."""
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -64,3 +64,17 @@ def decoder(version: int) -> Callable[[bytes], AnyRecord]:
     if version == VERSION:
         return decode_sound
     return lambda line: decode_sound(migrated(line, version))
+
+
+def session_schema() -> dict[str, Any]:
+    """The schema (2020-12) of one line of a session file: what a writer of this version writes.
+
+    A known kind has the fields that are named and no others; any object of another kind fits. A reader takes more:
+    fields that it does not know are kept.
+    """
+    import json
+    from importlib.resources import files
+
+    name = f"handrail-session-{VERSION}.json"
+    found: dict[str, Any] = json.loads((files("handrail.sessions") / "schema" / name).read_bytes())
+    return found

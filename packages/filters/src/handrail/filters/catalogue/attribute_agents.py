@@ -7,7 +7,6 @@ import msgspec
 from handrail.filters.base import Filter
 from handrail.filters.errors import InvalidFilter
 from handrail.filters.messages import Message, Messages, Opaque, Part, Refusal, Text, ToolCall
-from handrail.filters.quotes import quoted
 from handrail.filters.reasoning import without_reasoning
 from handrail.filters.registry import constructor, filter_kind
 from handrail.filters.resolvers import EdgeInfo, Resolver
@@ -93,4 +92,6 @@ def _is_said(part: Part) -> bool:
 def _quoted(part: Part, agent: str) -> Part:
     if not isinstance(part, Text | Refusal):
         return part
+    from handrail.filters.quotes import quoted
+
     return Text(quoted(part.text, f"{agent} said"), sensitivity=part.sensitivity)

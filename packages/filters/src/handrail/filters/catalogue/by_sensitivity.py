@@ -9,11 +9,9 @@ from handrail.filters.base import Filter
 from handrail.filters.detectors import find, find_by_key
 from handrail.filters.errors import InvalidFilter
 from handrail.filters.messages import Message, Messages, Part, Text, ToolCall, is_empty
-from handrail.filters.redaction import check, require
 from handrail.filters.registry import constructor, filter_kind
 from handrail.filters.repairs import owners
 from handrail.filters.sensitivity import TIERS, Tier, highest, judge, label, rank, token
-from handrail.filters.strings import strings
 
 OnDrop = Literal["remove", "placeholder"]
 
@@ -38,10 +36,15 @@ class BySensitivity(Filter, frozen=True):
             raise InvalidFilter(f"a tier is one of {', '.join(TIERS)}, not {self.max_tier!r} or {self.unlabelled!r}")
         if self.on_drop not in get_args(OnDrop):
             raise InvalidFilter(f"on_drop is 'remove' or 'placeholder', not {self.on_drop!r}")
+        from handrail.filters.redaction import check
+
         check((), self.detect)
 
     def __call__(self, history: Messages) -> Messages:
-        require(self.descriptor, self.detect)
+        if self.detect:
+            from handrail.filters.redaction import require
+
+            require(self.descriptor, self.detect)
         above = {place: over for place, message in enumerate(history) if (over := self._above(message))}
         if not above:
             return history
@@ -84,6 +87,8 @@ class BySensitivity(Filter, frozen=True):
         tier = judge(message, part, self.unlabelled)
         if not self.detect or tier == "secret" or label(message, part) is not None:
             return tier
+        from handrail.filters.strings import strings
+
         found = [
             finding.tier
             for text, key in strings(part)

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from handrail.filters.judged import Judged
 from handrail.filters.messages import Message
-from handrail.filters.predicates import Question, name_of
+from handrail.filters.predicates import Judged, Question, name_of
 from handrail.filters.registry import constructor, filter_kind
 
 

@@ -7,7 +7,6 @@ import msgspec
 from handrail.filters.base import Filter
 from handrail.filters.errors import InvalidFilter
 from handrail.filters.messages import Message, Messages, Part, Text, ToolCall, is_empty
-from handrail.filters.quotes import one_line, quoted
 from handrail.filters.reasoning import spoken
 from handrail.filters.registry import constructor, filter_kind
 from handrail.filters.repairs import owners
@@ -114,6 +113,8 @@ def _without(message: Message, calls: dict[str, ToolCall] | None) -> tuple[Messa
 
 
 def _note(caller: Message, call: ToolCall, result: Message) -> Message:
+    from handrail.filters.quotes import one_line, quoted
+
     who, name = one_line(caller.agent or "an agent"), one_line(call.name)
     asked = "" if call.arguments.strip() in ("", "{}") else spoken(call.arguments)
     head = quoted(_cut(asked), f"{who} called {name} with these arguments") if asked else f"[{who} called {name}]"

@@ -8,7 +8,6 @@ from handrail.filters.errors import InvalidFilter
 from handrail.filters.messages import Message, Messages
 from handrail.filters.patterns import lazy
 from handrail.filters.reasoning import without_thoughts
-from handrail.filters.redaction import Redactor, check, require
 from handrail.filters.registry import constructor, filter_kind
 from handrail.filters.sensitivity import TIERS, Tier
 
@@ -31,6 +30,8 @@ class Redact(Filter, frozen=True):
     tier: Tier | None = None
 
     def __post_init__(self) -> None:
+        from handrail.filters.redaction import check
+
         check(self.patterns, self.detect)
         if not self.patterns and not self.detect:
             raise InvalidFilter("redact is told what to look for: patterns, or names of detectors")
@@ -40,6 +41,8 @@ class Redact(Filter, frozen=True):
             raise InvalidFilter(f"tier is one of {', '.join(TIERS)}, not {self.tier!r}")
 
     def __call__(self, history: Messages) -> Messages:
+        from handrail.filters.redaction import Redactor, require
+
         require(self.descriptor, self.detect)
         redactor = Redactor(self.patterns, self.detect, self.named or None, self.tier)
         # A token within a `<think>` tag would hide it from the strip at the end, so such thoughts go first.

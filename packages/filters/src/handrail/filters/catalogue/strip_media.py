@@ -6,7 +6,6 @@ from handrail.filters.base import Filter
 from handrail.filters.errors import InvalidFilter
 from handrail.filters.messages import Audio, File, Image, Message, Messages, Part, Text, is_empty
 from handrail.filters.registry import constructor, filter_kind
-from handrail.filters.strings import inline_bytes
 
 
 @filter_kind("strip-media")
@@ -47,6 +46,8 @@ class StripMedia(Filter, frozen=True):
     def _too_large(self, part: Part) -> bool:
         if not isinstance(part, Image | Audio | File):
             return False
+        from handrail.filters.strings import inline_bytes
+
         return self.max_bytes == 0 or inline_bytes(part) > self.max_bytes
 
 

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Literal
 from handrail.filters.base import Filter
 from handrail.filters.errors import InvalidFilter
 from handrail.filters.messages import Messages, user
-from handrail.filters.quotes import quoted
 from handrail.filters.reasoning import spoken, without_reasoning
 from handrail.filters.registry import from_descriptor
 from handrail.filters.repairs import restore
@@ -56,6 +55,8 @@ class Summarize(Resolver, frozen=True):
             if isinstance(self.on_error, Filter):
                 return self.on_error
             raise
+        from handrail.filters.quotes import quoted
+
         return self._summary(quoted(text, HEAD), _tier(replaced))
 
     async def _asked(self, replaced: Messages) -> str:
