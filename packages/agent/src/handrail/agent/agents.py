@@ -1,5 +1,7 @@
 """Agents: instructions, a model, tools, and the agents that one may hand over to."""
 
+from __future__ import annotations
+
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -77,7 +79,7 @@ class Agent:
     middleware: tuple[Middleware, ...]
     limits: Limits | None
     labels: Literal["own", "inherit"]
-    policy: "Policy | None"
+    policy: Policy | None
     settings: Settings
     channels: Any
     requires: Mapping[str, Any]
@@ -93,13 +95,13 @@ class Agent:
         instructions: Instructions = "",
         description: str = "",
         tools: Sequence[Tool | Callable[..., Any]] = (),
-        handoffs: "Sequence[Handoff | Agent | str | Callable[[], Agent]]" = (),
+        handoffs: Sequence[Handoff | Agent | str | Callable[[], Agent]] = (),
         middleware: Sequence[Middleware] = (),
         output_type: Any = None,
         limits: Limits | None = None,
         settings: Settings = DEFAULT_SETTINGS,
         labels: Literal["own", "inherit"] = "own",
-        policy: "Policy | None" = None,
+        policy: Policy | None = None,
         channels: Any = None,
         requires: Mapping[str, Any] = {},  # it is only read
         tool_errors: Mapping[ErrorClass, OnToolError] = {},  # the same
@@ -168,13 +170,13 @@ class Agent:
         self,
         input: Input,
         *,
-        session: "Session | str | os.PathLike[str] | None" = None,
+        session: Session | str | os.PathLike[str] | None = None,
         deps: Any = None,
         limits: Limits | None = None,
         session_limits: Limits | None = None,
         start: Literal["active", "self"] = "active",
         instructions: str = "",
-        policy: "Policy | None" = None,
+        policy: Policy | None = None,
         counter: str | None = None,
         middleware: Sequence[Middleware] = (),
         state: Mapping[str, Any] | None = None,
@@ -212,13 +214,13 @@ class Agent:
         self,
         input: Input,
         *,
-        session: "Session | str | os.PathLike[str] | None" = None,
+        session: Session | str | os.PathLike[str] | None = None,
         deps: Any = None,
         limits: Limits | None = None,
         session_limits: Limits | None = None,
         start: Literal["active", "self"] = "active",
         instructions: str = "",
-        policy: "Policy | None" = None,
+        policy: Policy | None = None,
         counter: str | None = None,
         middleware: Sequence[Middleware] = (),
         state: Mapping[str, Any] | None = None,

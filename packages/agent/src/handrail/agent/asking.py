@@ -1,5 +1,7 @@
 """Asking the model: one call through the chat chain, whole or heard as it comes."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from handrail.agent.turns import TurnState
 
 
-async def ask(turn: "Turn") -> None:
+async def ask(turn: Turn) -> None:
     """The model's next answer, as the chat chain accepts it, put into the view and kept as the turn's last."""
     bound, run = turn.bound, turn.run
     turn.context.attempt, turn.context.tries = 1, 0
@@ -134,7 +136,7 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
     return ChatResponse(message, spent, response.finish_reason)
 
 
-def _asked_about(turn: "Turn", messages: Sequence[Message]) -> Messages:
+def _asked_about(turn: Turn, messages: Sequence[Message]) -> Messages:
     # What a layer put in the view's place.
     if not isinstance(messages, Sequence) or not all([type(message) is Message for message in messages]):
         raise InvalidAnswer(f"a layer of {turn.bound.name} asks the model about what is not messages")
@@ -144,7 +146,7 @@ def _asked_about(turn: "Turn", messages: Sequence[Message]) -> Messages:
     return lawful
 
 
-async def ask_once(turn: "Turn", instructions: Mapping[str, str], settings: Settings | None) -> ChatResponse:
+async def ask_once(turn: Turn, instructions: Mapping[str, str], settings: Settings | None) -> ChatResponse:
     """One model call outside the loop, through the chat chain."""
     bound = turn.bound
     turn.context.attempt, turn.context.tries = 1, 0
@@ -171,12 +173,12 @@ async def ask_once(turn: "Turn", instructions: Mapping[str, str], settings: Sett
     return response
 
 
-_ASKING: "ContextVar[tuple[Turn, frozenset[int]] | None]" = ContextVar("asking", default=None)
+_ASKING: ContextVar[tuple[Turn, frozenset[int]] | None] = ContextVar("asking", default=None)
 """Whose own calls are under way where this runs: the turn, and the places of the layers in it."""
 
 
 async def ask_aside(
-    turn: "Turn",
+    turn: Turn,
     layer: Middleware,
     messages: str | Message | Sequence[Message],
     *,
@@ -217,7 +219,7 @@ async def ask_aside(
     return response
 
 
-def _check_chain(bound: "Bound", response: object) -> None:
+def _check_chain(bound: Bound, response: object) -> None:
     if type(response) is not ChatResponse:
         raise InvalidAnswer(wrong_return(bound.layers, bound.name, "around_chat", response, "ChatResponse"))
     message = response.message
@@ -226,14 +228,14 @@ def _check_chain(bound: "Bound", response: object) -> None:
         raise InvalidAnswer(within(bound.layers, bound.name, "around_chat", f"a ChatResponse with {found}"))
 
 
-def fitted(turn: "TurnState", message: Message) -> Message:
+def fitted(turn: TurnState, message: Message) -> Message:
     """The message with calls that can be answered: each with an id of its own, and known as transfer or not."""
     if not message.tool_calls:
         return message
     return msgspec.structs.replace(message, content=_fit_calls(turn, message.content, turn.bound.handoffs))
 
 
-def _accepted(turn: "Turn", message: Message) -> Message:
+def _accepted(turn: Turn, message: Message) -> Message:
     calls = message.tool_calls
     changes: dict[str, object] = {}
     # A hook may answer by itself, and may give again what it gave before: that is another message.
@@ -249,7 +251,7 @@ def _accepted(turn: "Turn", message: Message) -> Message:
     return msgspec.structs.replace(message, **changes) if changes else message
 
 
-async def offered(turn: "Turn") -> Sequence[ToolSpec]:
+async def offered(turn: Turn) -> Sequence[ToolSpec]:
     """The tools and handoffs that are offered now: those that are enabled, and may be used where only reading is."""
     bound = turn.bound
     specs: list[ToolSpec] = []
@@ -263,7 +265,7 @@ async def offered(turn: "Turn") -> Sequence[ToolSpec]:
     return specs
 
 
-def _fit_calls(turn: "TurnState", content: tuple[Part, ...], handoffs: Mapping[str, Handoff]) -> tuple[Part, ...]:
+def _fit_calls(turn: TurnState, content: tuple[Part, ...], handoffs: Mapping[str, Handoff]) -> tuple[Part, ...]:
     # A call without an id of its own could not be answered alone; whether it is a transfer is for the loop to say.
     seen: set[str] = set()
     parts: list[Part] = []

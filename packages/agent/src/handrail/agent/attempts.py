@@ -1,5 +1,7 @@
 """When a tool that failed is run again: what may pass, and how long is waited."""
 
+from __future__ import annotations
+
 import asyncio
 import sys
 import time
@@ -66,7 +68,7 @@ def _of(value: object, name: str) -> Any:
         return None
 
 
-def check_retries(tool: "Tool") -> None:
+def check_retries(tool: Tool) -> None:
     """Whether a tool may be run again as it says. Raises `BuildError`."""
     key = tool.idempotency_key
     if key is not None and not isinstance(key, str) and not callable(key):
@@ -127,7 +129,7 @@ class Attempts(msgspec.Struct, frozen=True):
             return is_transient(error)
         return isinstance(error, self.retry_on) and _of(error, "retryable") is not False
 
-    def _wait(self, state: "RetryCallState") -> float:
+    def _wait(self, state: RetryCallState) -> float:
         from tenacity import wait_exponential, wait_random
 
         error = state.outcome.exception() if state.outcome else None

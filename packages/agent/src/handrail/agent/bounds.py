@@ -1,5 +1,7 @@
 """An agent ready to run: its tools, chains and state, worked out once."""
 
+from __future__ import annotations
+
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +72,7 @@ class Bound:
 
     def __init__(
         self,
-        agent: "Agent",
+        agent: Agent,
         targets: Mapping[str, str],
         specs: Sequence[ToolSpec],
         layers: Sequence[Middleware],
@@ -122,7 +124,7 @@ class Bound:
         required = [(agent.name, agent.requires), *[(layer_name(layer), layer.requires) for layer in layers]]
         self.requires = tuple([(owner, dict(names)) for owner, names in required if names])
 
-    def chat_without(self, places: frozenset[int]) -> "Call[ChatRequest, ChatResponse]":
+    def chat_without(self, places: frozenset[int]) -> Call[ChatRequest, ChatResponse]:
         """The chat chain without the layers at these places, for the own calls of one of them."""
         if places not in self._without:
             self._without[places] = compose_hook(self.layers, "around_chat", ask_model, without=places)
@@ -171,15 +173,15 @@ class Bound:
             yield f"  handoff {name} -> {self.targets[name]}, filter {edge.filter!r}{takes}{returns}{turn}{also}"
 
 
-def _enter_turn(turn: "Turn") -> Coroutine[Any, Any, TurnResult]:
+def _enter_turn(turn: Turn) -> Coroutine[Any, Any, TurnResult]:
     return turn.enter_turn()
 
 
-def _ask(turn: "Turn") -> Coroutine[Any, Any, None]:
+def _ask(turn: Turn) -> Coroutine[Any, Any, None]:
     return turn.ask()
 
 
-def _passing_through(call: "Call[TurnRequest, TurnResult]") -> "Call[TurnRequest, TurnResult]":
+def _passing_through(call: Call[TurnRequest, TurnResult]) -> Call[TurnRequest, TurnResult]:
     # A turn that did not complete must pass through the layers outside: the loop is not entered once more.
     async def heard(request: TurnRequest) -> TurnResult:
         result = await call(request)
@@ -195,7 +197,7 @@ def _play(request: TurnRequest) -> Coroutine[Any, Any, TurnResult]:
     return played
 
 
-def offered_tools(agent: "Agent", layers: Sequence[Middleware]) -> "list[Tool]":
+def offered_tools(agent: Agent, layers: Sequence[Middleware]) -> list[Tool]:
     """The agent's own tools, and those that its layers bring. Raises `BuildError` for what is no tool."""
     tools = list(agent.tools)
     for layer in layers:
@@ -206,7 +208,7 @@ def offered_tools(agent: "Agent", layers: Sequence[Middleware]) -> "list[Tool]":
     return tools
 
 
-def planned(agent: "Agent", tools: Sequence[Tool]) -> "Plan | None":
+def planned(agent: Agent, tools: Sequence[Tool]) -> Plan | None:
     """How the agent's model is asked for its output type; None where plain text is all that is wanted."""
     if agent.output is None or agent.output.whole is None:
         return None
@@ -215,7 +217,7 @@ def planned(agent: "Agent", tools: Sequence[Tool]) -> "Plan | None":
     return plan(agent.output, agent.model.profile, tools=bool(tools or agent.handoffs), agent=agent.name)
 
 
-def brought_instructions(agent: "Agent", layers: Sequence[Middleware]) -> dict[str, str]:
+def brought_instructions(agent: Agent, layers: Sequence[Middleware]) -> dict[str, str]:
     """The blocks of instructions that layers bring. Raises `NameClash` for one that the agent has itself."""
     brought = {layer_name(layer): layer.instructions for layer in layers if layer.instructions}
     for name in brought:

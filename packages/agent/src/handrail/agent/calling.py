@@ -1,5 +1,7 @@
 """Answering the calls of one response: tools side by side, results in call order, then at most one handoff."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +43,7 @@ HANDED_OVER = Upshot("handed_over")
 STOPPED = Upshot("failed")
 
 
-async def answer_calls(turn: "Turn", calls: Sequence[ToolCall]) -> Upshot:
+async def answer_calls(turn: Turn, calls: Sequence[ToolCall]) -> Upshot:
     """Gives every call its result, in call order, and says what that means for the turn.
 
     Whatever is raised, every call has a result in the view and the record before it travels on.
@@ -86,7 +88,7 @@ async def answer_calls(turn: "Turn", calls: Sequence[ToolCall]) -> Upshot:
 Parted: TypeAlias = tuple[Sequence[ToolCall], Sequence[ToolCall], Sequence[ToolCall]]
 
 
-def _parted(turn: "Turn", calls: Sequence[ToolCall], ids: Mapping[str, str], results: dict[str, Message]) -> Parted:
+def _parted(turn: Turn, calls: Sequence[ToolCall], ids: Mapping[str, str], results: dict[str, Message]) -> Parted:
     """The handoffs among the calls, the answers given as calls, and the ordinary tools. A call in whose middle the
     answer was cut off is none of them, and has its result."""
     handoffs = turn.bound.handoffs
@@ -101,7 +103,7 @@ def _parted(turn: "Turn", calls: Sequence[ToolCall], ids: Mapping[str, str], res
     return transfers, answers, [call for call in calls if call.name not in handoffs and call.name not in outputs]
 
 
-def _settled(turn: "Turn", calls: Sequence[ToolCall], results: Sequence[Message]) -> Upshot:
+def _settled(turn: Turn, calls: Sequence[ToolCall], results: Sequence[Message]) -> Upshot:
     # All calls have their results, and none of them ended the turn: their results may.
     if turn.bound.direct and is_direct(turn, calls, results):
         return Upshot("completed", say_directly(turn, results))
@@ -117,7 +119,7 @@ def _is_cut(call: ToolCall) -> bool:
 
 
 def _refused(
-    turn: "Turn",
+    turn: Turn,
     over: Sequence[ToolCall],
     calls: Sequence[ToolCall],
     ids: Mapping[str, str],
@@ -142,7 +144,7 @@ def _refused(
 
 
 def _give(
-    turn: "Turn", calls: Sequence[ToolCall], ids: Mapping[str, str], results: dict[str, Message], said: ToolResponse
+    turn: Turn, calls: Sequence[ToolCall], ids: Mapping[str, str], results: dict[str, Message], said: ToolResponse
 ) -> None:
     """Calls that are not run get this as their result."""
     for call in calls:
@@ -150,7 +152,7 @@ def _give(
         turn.run.log.write(ToolResultRecord(path=turn.path, message=results[call.id]))
 
 
-async def call_once(turn: "Turn", call: ToolCall) -> ToolResponse:
+async def call_once(turn: Turn, call: ToolCall) -> ToolResponse:
     """One tool call outside the loop, through the tool chain."""
     granted, refusal = turn.budget.take_tool_calls(1)
     if refusal is not None and not granted:
@@ -163,7 +165,7 @@ async def call_once(turn: "Turn", call: ToolCall) -> ToolResponse:
     return response
 
 
-def close_calls(turn: "Turn", calls: Sequence[ToolCall], text: str = "Not run: the turn went on without it.") -> None:
+def close_calls(turn: Turn, calls: Sequence[ToolCall], text: str = "Not run: the turn went on without it.") -> None:
     """Answers calls that a hook jumped past."""
     if not calls:
         return
@@ -183,14 +185,14 @@ def close_calls(turn: "Turn", calls: Sequence[ToolCall], text: str = "Not run: t
     turn.run.log.write(*[ToolResultRecord(path=turn.path, message=result) for result in results])
 
 
-def cut_off(turn: "Turn", calls: Sequence[ToolCall], error: BaseException) -> None:
+def cut_off(turn: Turn, calls: Sequence[ToolCall], error: BaseException) -> None:
     """Answers calls that were still to run when an error ended the turn."""
     if calls:
         _close(turn, calls, {call.id: turn.scope.ids.next() for call in calls}, {}, error)
 
 
 def _close(
-    turn: "Turn", calls: Sequence[ToolCall], ids: Mapping[str, str], results: dict[str, Message], error: BaseException
+    turn: Turn, calls: Sequence[ToolCall], ids: Mapping[str, str], results: dict[str, Message], error: BaseException
 ) -> None:
     text = (
         "The call was cancelled."
@@ -215,7 +217,7 @@ def _close(
 
 
 async def _side_by_side(
-    turn: "Turn", calls: Sequence[ToolCall], ids: Mapping[str, str], results: dict[str, Message]
+    turn: Turn, calls: Sequence[ToolCall], ids: Mapping[str, str], results: dict[str, Message]
 ) -> None:
     turn.contexts = contexts = contexts_of(turn, calls)
     gate = asyncio.Semaphore(turn.budget.limits.max_parallel_tools)
@@ -239,7 +241,7 @@ async def _side_by_side(
         fold_calls(turn, calls, contexts)
 
 
-def _groups(turn: "Turn", calls: Sequence[ToolCall]) -> Iterator[list[ToolCall]]:
+def _groups(turn: Turn, calls: Sequence[ToolCall]) -> Iterator[list[ToolCall]]:
     # A sequential tool is a barrier: what stands before it has ended, what stands after it has not begun.
     group: list[ToolCall] = []
     for call in calls:
@@ -256,7 +258,7 @@ def _groups(turn: "Turn", calls: Sequence[ToolCall]) -> Iterator[list[ToolCall]]
 
 
 async def _answer(
-    turn: "Turn", call: ToolCall, ids: Mapping[str, str], results: dict[str, Message], context: RunContext[Any]
+    turn: Turn, call: ToolCall, ids: Mapping[str, str], results: dict[str, Message], context: RunContext[Any]
 ) -> None:
     run, bound = turn.run, turn.bound
     if turn.emit is not None:
@@ -282,7 +284,7 @@ async def _answer(
         raise response.error or ToolFailed(call.name, response.error_class, message.text)
 
 
-def _begun(turn: "Turn", call: ToolCall, context: RunContext[Any]) -> ToolRequest | ToolResponse:
+def _begun(turn: Turn, call: ToolCall, context: RunContext[Any]) -> ToolRequest | ToolResponse:
     """What the tool chain is asked, or what answers a call that cannot be made."""
     bound = turn.bound
     tool = bound.tools.get(call.name)
@@ -299,7 +301,7 @@ def _begun(turn: "Turn", call: ToolCall, context: RunContext[Any]) -> ToolReques
     return ToolRequest(run=context, tool=tool, call=call, arguments=arguments)
 
 
-def _unknown(turn: "Turn", name: str) -> ToolResponse:
+def _unknown(turn: Turn, name: str) -> ToolResponse:
     import difflib
 
     # What the model was shown, not what a layer keeps from it.

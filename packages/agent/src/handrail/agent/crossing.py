@@ -1,5 +1,7 @@
 """Crossing a boundary: a handoff, or the call of a sub-agent. One order everywhere, and one seal."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any, Literal
 
 from handrail.agent.errors import InvalidAnswer
@@ -92,7 +94,7 @@ def _notes(request: HandoffRequest, label: Tier | None) -> tuple[Note, ...]:
 
 
 async def cross_boundary(
-    turn: "Turn",
+    turn: Turn,
     kind: Literal["handoff", "subagent"],
     target: str,
     view: History,
@@ -103,7 +105,7 @@ async def cross_boundary(
     input: str = "",
     back: bool = False,
     label: Tier | None = None,
-    policy: "Policy | None" = None,
+    policy: Policy | None = None,
     part: int = 0,
 ) -> Crossing:
     """What crosses from the turn's agent to the target: the chain, the seal, and the policies, in this order.
@@ -149,14 +151,14 @@ async def cross_boundary(
 
 
 async def _through_chain(
-    turn: "Turn",
+    turn: Turn,
     boundary: Boundary,
     kind: Literal["handoff", "subagent"],
     target: str,
     reason: str,
     input: str,
     call_id: str | None,
-) -> "tuple[Messages, str | None]":
+) -> tuple[Messages, str | None]:
     bound, edge = turn.bound, boundary.edge
     known = await resolved(turn, edge, boundary.used.filter, kind, target, reason, input, boundary.asked_by)
     if known is not boundary.used.filter:
@@ -181,7 +183,7 @@ async def _through_chain(
     return _resealed(boundary, response.seed)
 
 
-def enforce(turn: "Turn", policy: "Policy | None", **crossing: Any) -> None:
+def enforce(turn: Turn, policy: Policy | None, **crossing: Any) -> None:
     """Asks the policies of the run, of both agents and of the edge. Raises `PolicyViolation`."""
     agents = turn.run.graph.agents
     held = (turn.run.policy, agents[crossing["source"]].agent.policy, agents[crossing["target"]].agent.policy, policy)
@@ -209,7 +211,7 @@ def _resealed(boundary: Boundary, seed: Messages) -> tuple[Messages, str | None]
     return (sealed, None) if tuple(checked) == tuple(sealed) else (checked, digest(sealed))
 
 
-def record_of(turn: "Turn", crossing: Crossing, target_path: str) -> dict[str, Any]:
+def record_of(turn: Turn, crossing: Crossing, target_path: str) -> dict[str, Any]:
     """The fields that the records of a handoff and of a sub-agent's start share."""
     view = crossing.edge.view
     counted = turn.run.counter is not None
@@ -235,7 +237,7 @@ def record_of(turn: "Turn", crossing: Crossing, target_path: str) -> dict[str, A
 
 
 async def resolved(
-    turn: "Turn",
+    turn: Turn,
     edge: Edge,
     filter: Filter,
     kind: Literal["handoff", "subagent"],
@@ -265,7 +267,7 @@ async def resolved(
     return await resolve(filter, edge.messages, info, edge.view)
 
 
-def _said(turn: "Turn", view: History) -> frozenset[str] | None:
+def _said(turn: Turn, view: History) -> frozenset[str] | None:
     if turn.seeded:
         given = {message.id for message in turn.entered}
         said: list[str] = []
@@ -278,7 +280,7 @@ def _said(turn: "Turn", view: History) -> frozenset[str] | None:
     return None if start is None else frozenset([message.id for message in view[start:]])
 
 
-def _began(turn: "Turn", view: History) -> int | None:
+def _began(turn: Turn, view: History) -> int | None:
     # The conversation goes on in a new run. What came over a boundary in an earlier one stands before the agent's
     # first words after it last gave control away, or before its first words of all.
     now = next((place for place in range(len(view) - 1, -1, -1) if view[place].role == "assistant"), 0)

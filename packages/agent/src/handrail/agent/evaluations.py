@@ -1,5 +1,7 @@
 """What an evaluator finds of an answer, and how that is read."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -153,20 +155,20 @@ def best(iterations: Sequence[Iteration]) -> Iteration | None:
 
 
 def evaluate_and_retry(
-    generator: "Agent | AgentTool",
-    evaluator: "Agent | AgentTool | Evaluator",
+    generator: Agent | AgentTool,
+    evaluator: Agent | AgentTool | Evaluator,
     *,
     max_iterations: int,
     threshold: float | None = None,
     patience: int | None = 2,
     min_delta: float = 0.0,
     pick: Pick = "best",
-    budget: "Limits | None" = None,
+    budget: Limits | None = None,
     timeout: float | None = None,
     name: str = "evaluate_and_retry",
     description: str = "",
     **options: Any,
-) -> "EvaluateAndRetry":
+) -> EvaluateAndRetry:
     """A tool that has an agent answer, evaluates the answer, and has it try again with the critique.
 
     The `evaluator` is a function of the answer and the iteration (from 1) that returns an `Evaluation`, a bool, or a

@@ -1,5 +1,7 @@
 """Running one tool: its arguments are checked, its start is marked, and what it raises is classified."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -88,7 +90,7 @@ class Arguments(Mapping[str, Any]):
         return found
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> "Arguments":
+    def of(cls, given: Mapping[str, Any]) -> Arguments:
         """What a layer put in the place of the arguments."""
         import json
 
@@ -210,7 +212,7 @@ async def run_kept(request: ToolRequest) -> ToolResponse:
     return response
 
 
-def _once_more(turn: "Turn", tool: Tool) -> CannotRun | None:
+def _once_more(turn: Turn, tool: Tool) -> CannotRun | None:
     """Counts one more run of a tool, or says why there is none."""
     granted, limit = turn.budget.take_tool_calls(1)
     if granted or limit is None:
@@ -218,7 +220,7 @@ def _once_more(turn: "Turn", tool: Tool) -> CannotRun | None:
     return CannotRun(f"{tool.name} was not run again: the limit {limit.limit}={limit.value} was reached.", "denied")
 
 
-def _mark(turn: "Turn", tool: Tool, call: ToolCall, text: str, key: str | None, attempt: int = 1) -> None:
+def _mark(turn: Turn, tool: Tool, call: ToolCall, text: str, key: str | None, attempt: int = 1) -> None:
     log = turn.run.log
     mark = ToolCallRecord(path=turn.path, call_id=call.id, name=tool.name, arguments=text, attempt=attempt, key=key)
     log.write(mark)
@@ -259,7 +261,7 @@ async def _in_time(tool: Tool, arguments: dict[str, Any], context: RunContext[An
 
 
 async def _repeated(
-    turn: "Turn",
+    turn: Turn,
     tool: Tool,
     call: ToolCall,
     arguments: Arguments,

@@ -1,5 +1,7 @@
 """Handing over: which transfer wins, what its results say, and who goes on."""
 
+from __future__ import annotations
+
 import asyncio
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
@@ -63,7 +65,7 @@ class Refused(Exception):
 
 
 async def hand_over(
-    turn: "Turn",
+    turn: Turn,
     transfers: Sequence[ToolCall],
     ids: Mapping[str, str],
     results: dict[str, Message],
@@ -110,7 +112,7 @@ async def hand_over(
     return False
 
 
-async def _asked(turn: "Turn", call: ToolCall) -> Asked:
+async def _asked(turn: Turn, call: ToolCall) -> Asked:
     edge, target = turn.bound.handoffs[call.name], turn.bound.targets[call.name]
     if not await is_enabled(turn, edge):
         raise Refused(f"{target} is not available.")
@@ -122,7 +124,7 @@ async def _asked(turn: "Turn", call: ToolCall) -> Asked:
         raise Refused(f"Invalid arguments: {error}") from error
 
 
-async def is_enabled(turn: "Turn", edge: Handoff) -> bool:
+async def is_enabled(turn: Turn, edge: Handoff) -> bool:
     """Whether a handoff is offered now. A gate that raises counts as no."""
     enabled = edge.enabled
     if isinstance(enabled, bool):
@@ -137,7 +139,7 @@ async def is_enabled(turn: "Turn", edge: Handoff) -> bool:
         return False
 
 
-async def _take_over(turn: "Turn", asked: Asked, view: History) -> tuple[Sequence[HandoffRecord], Messages]:
+async def _take_over(turn: Turn, asked: Asked, view: History) -> tuple[Sequence[HandoffRecord], Messages]:
     run, scope, edge, call = turn.run, turn.scope, asked.edge, asked.call
     crossing = await cross_boundary(
         turn,
@@ -170,7 +172,7 @@ async def _take_over(turn: "Turn", asked: Asked, view: History) -> tuple[Sequenc
     return (HandoffRecord(active=_active(turn, edge), returns=returns, **record_of(turn, crossing, path)),), entered
 
 
-def _active(turn: "Turn", edge: Handoff) -> str:
+def _active(turn: Turn, edge: Handoff) -> str:
     # Who has the next turn of the conversation; empty where that is the target itself.
     scope = turn.scope
     if scope.depth:
@@ -182,7 +184,7 @@ def _active(turn: "Turn", edge: Handoff) -> str:
     return turn.run.graph.root if edge.next_turn == "root" else ""
 
 
-async def _wait(turn: "Turn", asked: Asked, entered: Messages, base: View | None) -> Back:
+async def _wait(turn: Turn, asked: Asked, entered: Messages, base: View | None) -> Back:
     """The source waits until the target, or whoever it handed to, answers."""
     from handrail.agent.loop import converse
 
@@ -221,7 +223,7 @@ async def _wait(turn: "Turn", asked: Asked, entered: Messages, base: View | None
 
 
 def failure(
-    turn: "Turn", agent: str, returns: Seal | None, error: Exception, views: Iterable[Messages], policy: "Policy | None"
+    turn: Turn, agent: str, returns: Seal | None, error: Exception, views: Iterable[Messages], policy: Policy | None
 ) -> Back:
     """What is told of an agent that failed: the error's type, and as much of its text as may come back.
 
@@ -239,7 +241,7 @@ def failure(
     return Back(told, True, label if text else None)
 
 
-def joined(turn: "Turn", source: str, returns: Seal, said: Sequence[Message], policy: "Policy | None") -> Back:
+def joined(turn: Turn, source: str, returns: Seal, said: Sequence[Message], policy: Policy | None) -> Back:
     """What comes back of an agent's messages: those that the filter and the seal leave, their words joined, with the
     highest of their labels. Raises `FilterError`, also where a policy does not let it back."""
     back = _back(turn, source, returns, tuple(said), policy)
@@ -249,7 +251,7 @@ def joined(turn: "Turn", source: str, returns: Seal, said: Sequence[Message], po
     return Back(text or NO_ANSWER, False, labels(back))
 
 
-def _back(turn: "Turn", source: str, returns: Seal, said: Messages, policy: "Policy | None") -> Messages:
+def _back(turn: Turn, source: str, returns: Seal, said: Messages, policy: Policy | None) -> Messages:
     back = returns.back(said)
     enforce(
         turn,
@@ -271,7 +273,7 @@ def labels(messages: Messages) -> Tier | None:
 
 
 def _answer(
-    turn: "Turn",
+    turn: Turn,
     transfers: Sequence[ToolCall],
     ids: Mapping[str, str],
     results: dict[str, Message],
@@ -294,7 +296,7 @@ def _answer(
         turn.run.log.write(*before, *[ToolResultRecord(path=turn.path, message=results[call.id]) for call in transfers])
 
 
-async def hand_back(turn: "Turn") -> None:
+async def hand_back(turn: Turn) -> None:
     """At the run's end: the answer crosses to the agent that has the next turn, where the last handoff says so."""
     run, scope = turn.run, turn.scope
     edge = run.next_turn

@@ -1,5 +1,7 @@
 """Handoffs: an agent passes control, and a filter says what goes with it."""
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -45,7 +47,7 @@ class Handoff(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
     description: str = ""
     input_type: Any = None
     on_handoff: Callable[..., Any] | None = None
-    policy: "Policy | None" = None
+    policy: Policy | None = None
     returns: Seal | None = None
     next_turn: NextTurn = "target"
     back: Seal | None = None
@@ -124,7 +126,7 @@ def handoff(
     description: str = "",
     input_type: Any = None,
     on_handoff: Callable[..., Any] | None = None,
-    policy: "Policy | None" = None,
+    policy: Policy | None = None,
     returns: AnyFilter | None = None,
     next_turn: NextTurn = "target",
     next_filter: AnyFilter | None = None,

@@ -1,5 +1,7 @@
 """What a record says of how a model is asked: an agent as it takes part, and what of a request is not like that."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 _encode = msgspec.json.Encoder(order="deterministic", enc_hook=str).encode
 
 
-def introduced(bound: "Bound") -> AgentRecord:
+def introduced(bound: Bound) -> AgentRecord:
     """The agent as a session's record has it."""
     output = bound.output.record() if bound.output is not None else {}
     if bound.output is not None and bound.output.schema is not None:
@@ -40,7 +42,7 @@ def introduced(bound: "Bound") -> AgentRecord:
     )
 
 
-def unlike(record: ModelCallRecord, turn: "TurnState", request: "ChatRequest") -> ModelCallRecord:
+def unlike(record: ModelCallRecord, turn: TurnState, request: ChatRequest) -> ModelCallRecord:
     """The record of a call with what of its request is not as its agent's record and its run have it."""
     bound = turn.bound
     settings = told_settings(request.settings)
@@ -62,7 +64,7 @@ def differing(own: Mapping[str, str], asked: Mapping[str, str]) -> dict[str, str
     return changed | {name: None for name in own if name not in asked}
 
 
-def _offered(turn: "TurnState", request: "ChatRequest") -> dict[str, str] | None:
+def _offered(turn: TurnState, request: ChatRequest) -> dict[str, str] | None:
     own = {spec.name: spec for spec in turn.bound.specs}
     if request.tools is turn.bound.specs or list(request.tools) == list(own.values()):
         return None
@@ -74,7 +76,7 @@ def output_digest(output: OutputSchema | None) -> str:
     return digest_of([output.name, output.schema, output.strict]) if output is not None else ""
 
 
-def _asked_for(turn: "TurnState", request: "ChatRequest") -> str | None:
+def _asked_for(turn: TurnState, request: ChatRequest) -> str | None:
     own = turn.bound.output.schema if turn.bound.output is not None else None
     return output_digest(request.output) if request.output is not own and request.output != own else None
 
@@ -99,12 +101,12 @@ def digest_of(value: Any) -> str:
 
 
 def given_to(
-    graph: "Graph",
-    first: "Bound",
+    graph: Graph,
+    first: Bound,
     limits: Limits | None,
     instructions: str,
     counter: str | None,
-    policy: "Policy | None",
+    policy: Policy | None,
     middleware: Sequence[Middleware],
 ) -> dict[str, Any]:
     """What a record is to say of what the run was given."""

@@ -1,5 +1,7 @@
 """How far a run may go, and how far it has gone."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -73,7 +75,7 @@ class Limits(msgspec.Struct, frozen=True, dict=True):
         return any([getattr(self, name) is not None for name in _METERED])
 
     @classmethod
-    def only(cls, **limits: Any) -> "Limits":
+    def only(cls, **limits: Any) -> Limits:
         """These limits and no others: what is not named has no bound."""
         return cls(**{"max_steps": None, "max_handoffs": None, **limits})
 
@@ -114,7 +116,7 @@ class Budget:
         "tool_calls",
     )
 
-    def __init__(self, limits: Limits, outer: "Budget | None" = None) -> None:
+    def __init__(self, limits: Limits, outer: Budget | None = None) -> None:
         if not isinstance(limits, Limits):
             raise BuildError(f"limits are Limits(…), not {limits!r}")
         self.limits = limits
@@ -136,7 +138,7 @@ class Budget:
             self.priced, self.metered = self.priced or outer.priced, self.metered or outer.metered
 
     @classmethod
-    def resumed(cls, limits: Limits, spent: Spent) -> "Budget":
+    def resumed(cls, limits: Limits, spent: Spent) -> Budget:
         """A budget of which this much is used already.
 
         Raises `BuildError` where that is no amount, and `UnknownPrice` where `max_cost` holds, what was paid is not
@@ -154,7 +156,7 @@ class Budget:
         budget._input, budget._output, budget._cost = usage.input_tokens, usage.output_tokens, cost or NO_COST
         return budget
 
-    def _chain(self) -> "Iterator[Budget]":
+    def _chain(self) -> Iterator[Budget]:
         budget: Budget | None = self
         while budget is not None:
             yield budget
@@ -184,7 +186,7 @@ class Budget:
             if passes > (IDLE if limit is None else limit):
                 raise LimitExceeded("max_steps", IDLE if limit is None else limit, budget=budget)
 
-    def take_tool_calls(self, wanted: int) -> "tuple[int, LimitExceeded | None]":
+    def take_tool_calls(self, wanted: int) -> tuple[int, LimitExceeded | None]:
         """Counts as many of the wanted tool calls as may run, and says what refuses the others."""
         if self.outer is None and self.limits.max_tool_calls is None:
             self.tool_calls += wanted
@@ -228,7 +230,7 @@ class Budget:
                 if not is_priced(model):
                     raise UnknownPrice(model)
 
-    def _measured(self) -> "Iterator[tuple[str, int | Decimal, int | Decimal | None]]":
+    def _measured(self) -> Iterator[tuple[str, int | Decimal, int | Decimal | None]]:
         limits = self.limits
         yield "max_tokens", self._input + self._output, limits.max_tokens
         yield "max_input_tokens", self._input, limits.max_input_tokens
@@ -296,7 +298,7 @@ class Budget:
                     least[name] = min(least.get(name, rest), rest)
         return least
 
-    def _counted(self) -> "Iterator[tuple[str, Any, Any]]":
+    def _counted(self) -> Iterator[tuple[str, Any, Any]]:
         limits = self.limits
         yield "max_steps", self.steps, limits.max_steps
         yield "max_tool_calls", self.tool_calls, limits.max_tool_calls

@@ -1,5 +1,7 @@
 """Fan-out: several agents asked the same at once, and what comes of each."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -51,18 +53,18 @@ class FannedOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def fan_out(
-    agents: "Sequence[Agent | AgentTool]",
+    agents: Sequence[Agent | AgentTool],
     *,
     merge: Merge = "concat",
     max_concurrency: int = 4,
-    budget: "Limits | None" = None,
+    budget: Limits | None = None,
     timeout: float | None = None,
-    judge: "Agent | AgentTool | None" = None,
+    judge: Agent | AgentTool | None = None,
     separator: str = "\n\n---\n\n",
     name: str = "fan_out",
     description: str = "",
     **options: Any,
-) -> "FanOut":
+) -> FanOut:
     """A tool that asks several agents the same, at most `max_concurrency` at once, and makes one result of it.
 
     Each is a sub-agent of the caller; `options` say how each is asked, and are those of `to_tool` (`filter`, `returns`,

@@ -1,5 +1,7 @@
 """What a model is: something that completes a request, whole or as a stream of deltas."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncGenerator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
@@ -76,7 +78,7 @@ class ChatResponse(msgspec.Struct, frozen=True):
     usage: Usage = Usage()
     finish_reason: FinishReason = "stop"
 
-    def replace(self, **changes: Any) -> "ChatResponse":
+    def replace(self, **changes: Any) -> ChatResponse:
         """The same answer with these fields changed; an unknown field is a `TypeError`."""
         return msgspec.structs.replace(self, **changes)
 
@@ -122,11 +124,11 @@ class Model(Protocol):
         """What the model can do."""
         ...
 
-    async def complete(self, request: "ChatRequest") -> ChatResponse:
+    async def complete(self, request: ChatRequest) -> ChatResponse:
         """The answer to a request."""
         ...
 
-    def stream(self, request: "ChatRequest") -> AsyncGenerator[Delta | ChatResponse, None]:
+    def stream(self, request: ChatRequest) -> AsyncGenerator[Delta | ChatResponse, None]:
         """The answer in pieces, and last as a whole."""
         ...
 

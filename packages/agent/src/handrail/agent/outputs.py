@@ -1,5 +1,7 @@
 """Output types: what an agent's answer has to be, and how it is read and written."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable, Mapping
 from types import NoneType, UnionType

@@ -1,5 +1,7 @@
 """What the next agent would see, without running anything."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal
@@ -40,7 +42,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def preview(
-    agent: "Agent", target: "Agent | str", history: Messages, *, reason: str = "", input: Any = None, deps: Any = None
+    agent: Agent, target: Agent | str, history: Messages, *, reason: str = "", input: Any = None, deps: Any = None
 ) -> Preview:
     """What `target` would start from, were it handed (or asked, as a sub-agent) this history by `agent`.
 
@@ -96,7 +98,7 @@ def _resolved(sealed: Seal, given: Messages, info: EdgeInfo, view: History) -> S
     raise InvalidFilter(f"{sealed!r} waits for something, so what crosses can only be seen when it runs")
 
 
-def _words(bound: "Bound", kind: str, tool: str, reason: str, input: Any) -> tuple[str, str]:
+def _words(bound: Bound, kind: str, tool: str, reason: str, input: Any) -> tuple[str, str]:
     """The reason and the input as the call would bring them along."""
     import json
 
@@ -125,7 +127,7 @@ def _call_id(view: History, tool: str) -> str | None:
     return next((call.id for call in calls if call.name == tool), None)
 
 
-def _edge(bound: "Bound", wanted: str) -> tuple[Literal["handoff", "subagent"], str, str, Any]:
+def _edge(bound: Bound, wanted: str) -> tuple[Literal["handoff", "subagent"], str, str, Any]:
     edges = list(_edges(bound))
     found = [edge for edge in edges if edge[1] == wanted] or [edge for edge in edges if edge[2] == wanted]
     if not found:
@@ -138,7 +140,7 @@ def _edge(bound: "Bound", wanted: str) -> tuple[Literal["handoff", "subagent"], 
     return ways[0]
 
 
-def _edges(bound: "Bound") -> Iterator[tuple[Literal["handoff", "subagent"], str, str, Any]]:
+def _edges(bound: Bound) -> Iterator[tuple[Literal["handoff", "subagent"], str, str, Any]]:
     for name, edge in bound.handoffs.items():
         yield "handoff", name, bound.targets[name], edge.filter
     for tool in bound.tools.values():

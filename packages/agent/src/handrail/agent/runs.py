@@ -1,5 +1,7 @@
 """One run: what everything in it shares, the doors to it, and what comes out."""
 
+from __future__ import annotations
+
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence, Sized
@@ -123,7 +125,7 @@ class Run:
         "world",
     )
 
-    def __init__(self, graph: "Graph", run_id: str, log: Log, clock: Clock, budget: Budget) -> None:
+    def __init__(self, graph: Graph, run_id: str, log: Log, clock: Clock, budget: Budget) -> None:
         self.graph = graph
         self.id = run_id
         self.log = log
@@ -159,7 +161,7 @@ class Run:
 
 
 def execute(
-    graph: "Graph",
+    graph: Graph,
     input: Input,
     session: Session | str | os.PathLike[str] | None,
     *,
@@ -170,7 +172,7 @@ def execute(
     instructions: str,
     ids: IdSource | None,
     clock: Clock | None,
-    policy: "Policy | None" = None,
+    policy: Policy | None = None,
     counter: str | None = None,
     middleware: Sequence[Middleware] = (),
     state: Mapping[str, Any] | None = None,
@@ -251,7 +253,7 @@ def _budget_of(session: Session | None, limits: Limits) -> Budget:
     return Budget.resumed(limits, spent)
 
 
-def _first(graph: "Graph", session: Session | None, start: str) -> "Bound":
+def _first(graph: Graph, session: Session | None, start: str) -> Bound:
     if start not in ("active", "self"):
         raise BuildError(f"start is 'active' or 'self', not {start!r}")
     active = session.active_agent if session is not None and start == "active" else None
@@ -263,7 +265,7 @@ def _first(graph: "Graph", session: Session | None, start: str) -> "Bound":
 
 
 async def conduct(
-    run: Run, scope: Scope, first: "Bound", input: Input, state: Mapping[str, Any] | None = None
+    run: Run, scope: Scope, first: Bound, input: Input, state: Mapping[str, Any] | None = None
 ) -> RunResult:
     """The run from its input to its result, when all that it shares has been put together."""
     emit = run.emit
@@ -314,13 +316,13 @@ async def conduct(
     )
 
 
-async def _answered(run: Run, scope: Scope, first: "Bound", entered: Messages) -> "tuple[TurnResult, Turn]":
+async def _answered(run: Run, scope: Scope, first: Bound, entered: Messages) -> tuple[TurnResult, Turn]:
     result, last = await converse(run, scope, first, entered)
     await hand_back(last)
     return result, last
 
 
-def _fail(run: Run, scope: Scope, first: "Bound", error: BaseException) -> None:
+def _fail(run: Run, scope: Scope, first: Bound, error: BaseException) -> None:
     # The last agent to have control in the outermost scope: what it holds can be continued.
     name = run.way[-1] if run.way else first.name
     view = scope.views.get(top_path(name))

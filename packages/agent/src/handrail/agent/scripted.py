@@ -1,5 +1,7 @@
 """Models that run in the process: one that follows a script, and one that is a function."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from types import CoroutineType, TracebackType
@@ -145,7 +147,7 @@ class ScriptedModel(FunctionModel):
                 f"{len(self._left)} answers of {self.name} were not asked for; the next is {self._left[0]!r}"
             )
 
-    def __enter__(self) -> "ScriptedModel":
+    def __enter__(self) -> ScriptedModel:
         return self
 
     def __exit__(

@@ -1,5 +1,7 @@
 """The shared and the private state of a run: what is written when, and what goes into the session."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from handrail.agent.turns import TurnState
 
 
-def write(turn: "TurnState", values: Mapping[str, Any], owner: str) -> None:
+def write(turn: TurnState, values: Mapping[str, Any], owner: str) -> None:
     """Writes channels. Raises `UnknownChannel`, or `StateError` for a value that a channel cannot take."""
     channels = turn.bound.channels
     for name in values:
@@ -31,7 +33,7 @@ def write(turn: "TurnState", values: Mapping[str, Any], owner: str) -> None:
     _write(turn, [(channels[name], value, owner) for name, value in values.items()])
 
 
-def _write(turn: "TurnState", writes: Sequence[tuple[Declared, Any, str]]) -> None:
+def _write(turn: TurnState, writes: Sequence[tuple[Declared, Any, str]]) -> None:
     changed: dict[str, bytes] = {}
     channels = turn.scope.channels.copied()
     for channel, value, owner in writes:
@@ -54,7 +56,7 @@ Contexts: TypeAlias = "Mapping[str, RunContext[Any]]"
 NO_CONTEXTS: Contexts = {}
 
 
-def contexts_of(turn: "TurnState", calls: Sequence[ToolCall]) -> Contexts:
+def contexts_of(turn: TurnState, calls: Sequence[ToolCall]) -> Contexts:
     """Where several calls of one response meet layers with private state: each sees it as it stood before the first."""
     places = turn.bound.tool_states
     if not places or len(calls) < 2:
@@ -68,7 +70,7 @@ def contexts_of(turn: "TurnState", calls: Sequence[ToolCall]) -> Contexts:
     }
 
 
-def fold_calls(turn: "TurnState", calls: Sequence[ToolCall], contexts: Contexts) -> None:
+def fold_calls(turn: TurnState, calls: Sequence[ToolCall], contexts: Contexts) -> None:
     """Writes what the calls of one response made of the state, in call order; a call that failed wrote nothing into
     the shared one. Raises `StateConflict`, `UnknownChannel` or `StateError`."""
     fold_private(turn, calls, contexts)
@@ -80,7 +82,7 @@ def fold_calls(turn: "TurnState", calls: Sequence[ToolCall], contexts: Contexts)
         _write(turn, folded(ordered, turn.bound.channels, names))
 
 
-def fold_private(turn: "TurnState", calls: Sequence[ToolCall], contexts: Contexts) -> None:
+def fold_private(turn: TurnState, calls: Sequence[ToolCall], contexts: Contexts) -> None:
     """Folds what these calls made of the private states of layers. Raises `StateConflict`."""
     for place in turn.bound.tool_states if contexts else ():
         owns = {call.id: contexts[call.id].states[place] for call in calls}
@@ -88,7 +90,7 @@ def fold_private(turn: "TurnState", calls: Sequence[ToolCall], contexts: Context
         fold(turn.context.private_state(place), mine)
 
 
-def keep_lasting(turn: "TurnState") -> None:
+def keep_lasting(turn: TurnState) -> None:
     """After a step, and however the turn ends: private states that live on are kept and recorded where they changed.
 
     Raises `StateError` for one that JSON cannot carry.
@@ -122,7 +124,7 @@ def keep_lasting(turn: "TurnState") -> None:
         raise wrong
 
 
-def first_state(turn: "TurnState", place: int) -> PrivateState:
+def first_state(turn: TurnState, place: int) -> PrivateState:
     """A layer's private state at the start of a turn, or as the session left it.
 
     Raises `TypeError` for a layer that declares none, and `StateError` for one that JSON cannot carry.
@@ -189,7 +191,7 @@ def _fits(key: Any, value: Any) -> bool:
     return type(key) is str and same
 
 
-def keep_private(turn: "TurnState") -> None:
+def keep_private(turn: TurnState) -> None:
     """At the turn's end: the private states that end with it are recorded.
 
     Raises `StateError` for one that JSON cannot carry.
@@ -204,7 +206,7 @@ def keep_private(turn: "TurnState") -> None:
             turn.run.log.stage(StateRecord(path=turn.path, layer=name, scope="turn", values=msgspec.Raw(text)))
 
 
-def begin_with(run: "Run", scope: "Scope", path: str, values: Mapping[str, Any]) -> None:
+def begin_with(run: Run, scope: Scope, path: str, values: Mapping[str, Any]) -> None:
     """Writes the state that a run is given. Raises `UnknownChannel` or `StateError`."""
     channels, owner = run.graph.channels, "the state given to the run"
     begun = scope.channels = scope.channels.copied()
@@ -229,7 +231,7 @@ def kept_channels(channels: Mapping[str, Declared], values: Mapping[str, Any]) -
     )
 
 
-def check_reachable(graph: "Graph", first: "Bound", deps: Any) -> None:
+def check_reachable(graph: Graph, first: Bound, deps: Any) -> None:
     """Checks the deps of a run for every agent that gets them: those reached without a `deps` function of their own.
 
     Raises `MissingDeps`.
@@ -246,7 +248,7 @@ def check_reachable(graph: "Graph", first: "Bound", deps: Any) -> None:
                 waiting.append(graph.agents[name])
 
 
-def check_deps(bound: "Bound", deps: Any) -> None:
+def check_deps(bound: Bound, deps: Any) -> None:
     """Raises `MissingDeps` where an agent or one of its layers requires what the deps do not hold."""
     for owner, required in bound.requires:
         for name, kind in required.items():

@@ -1,5 +1,7 @@
 """Sub-agents: an agent wrapped as another agent's tool."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -41,15 +43,15 @@ class AgentTool(Tool, frozen=True, kw_only=True, dict=True, eq=False):
     fold: bool | int = False
     capability: Literal["read_only"] | None = None
     forward_events: Forward = "all"
-    policy: "Policy | None" = None
+    policy: Policy | None = None
     deps: Callable[[Any], Any] | None = None
 
     @property
-    def children(self) -> "tuple[AgentTool, ...]":
+    def children(self) -> tuple[AgentTool, ...]:
         """Itself."""
         return (self,)
 
-    async def answer(self, turn: "Turn", call: ToolCall, input: str) -> "ToolResponse":
+    async def answer(self, turn: Turn, call: ToolCall, input: str) -> ToolResponse:
         """Runs the agent in a scope of its own; one that does not complete is a tool error, never an empty success."""
         from handrail.agent.delegating import Delegation
 
@@ -61,7 +63,7 @@ class AgentTool(Tool, frozen=True, kw_only=True, dict=True, eq=False):
 
 
 def to_tool(
-    child: "Agent",
+    child: Agent,
     *,
     filter: Filter | Callable[[Messages], Any] | None = None,
     returns: Filter | Callable[[Messages], Any] | None = None,
@@ -72,7 +74,7 @@ def to_tool(
     capability: Literal["read_only"] | None = None,
     forward_events: Forward = "all",
     output_sensitivity: str | None = None,
-    policy: "Policy | None" = None,
+    policy: Policy | None = None,
     deps: Callable[[Any], Any] | None = None,
 ) -> AgentTool:
     """An agent as a tool: the filtered history, then the input as the last user message.

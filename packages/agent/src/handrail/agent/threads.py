@@ -1,5 +1,7 @@
 """What waits: for a sync function beside the event loop, and for tasks that were told to stop."""
 
+from __future__ import annotations
+
 import asyncio
 import functools
 import inspect
@@ -44,7 +46,7 @@ async def in_thread(fn: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     return await ended
 
 
-async def ended(tasks: Sequence["asyncio.Task[Any]"]) -> None:
+async def ended(tasks: Sequence[asyncio.Task[Any]]) -> None:
     """Waits until the tasks have ended, also where the waiting is cancelled: then that is raised afterwards."""
     cancelled: asyncio.CancelledError | None = None
     while waiting := [task for task in tasks if not task.done()]:

@@ -1,5 +1,7 @@
 """Tools: functions that a model may call, with arguments checked before they run."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable, Mapping
 from typing import (
@@ -89,18 +91,18 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
         check_retries(self)
 
     @property
-    def children(self) -> "tuple[AgentTool, ...]":
+    def children(self) -> tuple[AgentTool, ...]:
         """The agents that the tool asks, each with the edge that leads to it; none for a function."""
         return ()
 
-    async def answer(self, turn: "Turn", call: "ToolCall", input: str) -> "ToolResponse":
+    async def answer(self, turn: Turn, call: ToolCall, input: str) -> ToolResponse:
         """Has its agents answer; the loop calls it where a tool has any."""
         raise NotImplementedError
 
     @staticmethod
     def from_json_schema(
         name: str, description: str, parameters: Mapping[str, Any], fn: Callable[..., Any], **options: Any
-    ) -> "Tool":
+    ) -> Tool:
         """A tool whose arguments are described by a JSON Schema (draft 2020-12) and checked before it runs.
 
         Keywords that the draft does not know, and formats, mean nothing. Raises `BuildError` where the schema itself is
@@ -110,11 +112,11 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
         return Tool(name=name, description=description, parameters=dict(parameters), fn=fn, **options)
 
     @Once
-    def prepared(self) -> "Prepared":
+    def prepared(self) -> Prepared:
         """The tool with its schema and its check built; done when an agent is built, so that no first call stalls."""
         return self.prepare()
 
-    def prepare(self) -> "Prepared":
+    def prepare(self) -> Prepared:
         """Builds what `prepared` keeps."""
         return _prepare(self)
 

@@ -1,5 +1,7 @@
 """A turn: one agent's share of a run, from getting control to answering or handing over."""
 
+from __future__ import annotations
+
 import asyncio
 import contextlib
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -51,7 +53,7 @@ def _untold(event: Any, *about: Any) -> None:
     pass
 
 
-def _teller(scope: "Scope", path: str) -> Callable[..., None]:
+def _teller(scope: Scope, path: str) -> Callable[..., None]:
     """What tells those who listen of an event of the agent at this path: `tell(kind, *about)`."""
     return _untold if scope.emit is None else _telling(scope.emit, scope, path)
 
@@ -60,7 +62,7 @@ _NO: Any = object()
 """Nothing more to tell."""
 
 
-def _telling(emit: "Emit", scope: "Scope", path: str) -> Callable[..., None]:
+def _telling(emit: Emit, scope: Scope, path: str) -> Callable[..., None]:
     run_id, outer, depth = scope.run_id, scope.outer, scope.depth
     if outer is not None:
         return lambda event, *about: emit.take(event(run_id, path, *about, parent_id=outer.run_id, depth=depth))
@@ -80,7 +82,7 @@ def _telling(emit: "Emit", scope: "Scope", path: str) -> Callable[..., None]:
     return tell
 
 
-def _acceptance(turn: "TurnState", plan: "Plan") -> "Acceptance":
+def _acceptance(turn: TurnState, plan: Plan) -> Acceptance:
     # Loaded where an agent has an output type.
     from handrail.agent.accepting import Acceptance
 
@@ -145,9 +147,9 @@ class TurnState:
 
     def __init__(
         self,
-        run: "Run",
-        scope: "Scope",
-        bound: "Bound",
+        run: Run,
+        scope: Scope,
+        bound: Bound,
         entered: Messages,
         seeded: bool,
         base: View | None,

@@ -1,5 +1,7 @@
 """Filters that the application writes as plain functions."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar

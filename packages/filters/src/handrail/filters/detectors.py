@@ -4,6 +4,8 @@ The pattern sets stand here, each with what it finds. `find` runs any number of 
 stand for all of their group. Filters and middleware share them, and other packages add theirs with `@detector`.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -33,8 +35,8 @@ class Shape(msgspec.Struct, frozen=True):
     """What findings look like: each lies in a match of `pattern`, and `judge` says which part of the match it is, or
     None for a match that is no finding. A text without `hint` has none."""
 
-    pattern: "re.Pattern[str]"
-    judge: Callable[["re.Match[str]"], Finding | None]
+    pattern: re.Pattern[str]
+    judge: Callable[[re.Match[str]], Finding | None]
     hint: Callable[[str], bool]
 
 
@@ -216,17 +218,17 @@ def _register(kind: str, *given: Shape) -> None:
 
 
 def _secret(kind: str, pattern: str, *hints: str) -> Shape:
-    def judge(match: "re.Match[str]") -> Finding:
+    def judge(match: re.Match[str]) -> Finding:
         return Finding(kind, *match.span(match.lastindex or 0), "secret")
 
     return Shape(lazy(pattern), judge, lambda text: any([hint in text for hint in hints]))
 
 
-def _whole(kind: str, tier: Tier, fits: Callable[[str], bool]) -> Callable[["re.Match[str]"], Finding | None]:
+def _whole(kind: str, tier: Tier, fits: Callable[[str], bool]) -> Callable[[re.Match[str]], Finding | None]:
     return lambda match: Finding(kind, *match.span(), tier) if fits(match[0]) else None
 
 
-def _iban(match: "re.Match[str]") -> Finding | None:
+def _iban(match: re.Match[str]) -> Finding | None:
     # Words in capitals may follow the number: the longest beginning with a right checksum is the number.
     for end in range(len(match[0]), 14, -1):
         number = match[0][:end]

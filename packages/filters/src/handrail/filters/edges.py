@@ -4,6 +4,8 @@ A record of a handoff does not repeat the messages that crossed: it names ranges
 meaning the message as `edge_history` gives it, and holds only what a filter made or changed.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 

@@ -1,5 +1,7 @@
 """Policies: what may cross between which agents, said in a file, held at run time and checked afterwards."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -39,12 +41,12 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     `unmatched` says whether handoffs and sub-agents that no rule speaks of are allowed."""
 
     file: str
-    rules: "tuple[Rule, ...]" = ()
+    rules: tuple[Rule, ...] = ()
     unlabelled: Tier = "internal"
     unmatched: Literal["allow", "refuse"] = "allow"
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "Policy":
+    def load(cls, path: str | os.PathLike[str]) -> Policy:
         """The policy in a TOML file. Raises `PolicyInvalid` with the line of a mistake, or `OSError`."""
         from handrail.filters.policy_files import read_policy
 
@@ -52,7 +54,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return cls(file=os.fspath(path), **read_policy(file.read(), os.fspath(path)))
 
     @classmethod
-    def from_toml(cls, text: str, name: str = "policy") -> "Policy":
+    def from_toml(cls, text: str, name: str = "policy") -> Policy:
         """The policy in a TOML text. Raises `PolicyInvalid` with the line of a mistake.
 
         >>> policy = Policy.from_toml('[[rule]]\\nname = "no secrets"\\nmax_tier = "internal"')
@@ -63,7 +65,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         return cls(file=name, **read_policy(text.encode("utf-8", "surrogatepass"), name))
 
-    def rules_for(self, source: str, target: str, kind: str) -> "tuple[Rule, ...]":
+    def rules_for(self, source: str, target: str, kind: str) -> tuple[Rule, ...]:
         """The rules that speak of this crossing."""
         known: dict[tuple[str, str, str], tuple[Rule, ...]] = self.__dict__.setdefault("_known", {})
         edge = source, target, kind
@@ -128,7 +130,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             raise PolicyViolation(self.file, source, target, kind, violations)
 
 
-def _broken(rule: "Rule", crossing: "Looked") -> "Sequence[Found]":
+def _broken(rule: Rule, crossing: Looked) -> Sequence[Found]:
     found: list[Found] = []
     try:
         found.extend(rule.broken_by(crossing))

@@ -1,6 +1,8 @@
 """Predicates: questions about one message, registered by name so that `keep`, `drop` and `when` can be
 written down."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, TypeAlias, TypeVar

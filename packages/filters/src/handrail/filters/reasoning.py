@@ -1,5 +1,7 @@
 """Taking what a model thought out of what it said."""
 
+from __future__ import annotations
+
 import math
 import re
 

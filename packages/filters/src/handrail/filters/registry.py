@@ -3,6 +3,8 @@
 Other packages register kinds through the entry point group `handrail.filters`; it is read when a kind is not found.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, ClassVar, TypeVar, get_type_hints

@@ -5,6 +5,8 @@ model, the clock), or must await, is a resolver. It is asked once at the boundar
 recorded, and is replayed.
 """
 
+from __future__ import annotations
+
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
@@ -54,7 +56,7 @@ class Resolver(Filter, frozen=True):
 
     kind: ClassVar[str] = "resolver"
 
-    def resolve(self, history: Messages, edge: EdgeInfo) -> "Resolved | Awaitable[Resolved]":
+    def resolve(self, history: Messages, edge: EdgeInfo) -> Resolved | Awaitable[Resolved]:
         """The filter for these messages (what the steps before left) at this boundary."""
         raise TypeError(f"{type(self).__name__} does not say what it becomes: it has no resolve")
 

@@ -3,6 +3,8 @@
 Its order is fixed: the filter, the transcript laws, no reasoning, and something that the next agent can answer.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, get_args

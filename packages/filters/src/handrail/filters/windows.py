@@ -1,5 +1,7 @@
 """What every window over a history shares: which messages stand beside it, and which results may stay in it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable
 
 import msgspec

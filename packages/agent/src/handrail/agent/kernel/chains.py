@@ -1,5 +1,7 @@
 """The one onion: layers around a terminal, the first in the list outermost, composed once for each agent."""
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable, Sequence
 from types import MethodType
 from typing import Any, TypeAlias, TypeVar

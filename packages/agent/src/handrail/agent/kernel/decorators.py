@@ -1,5 +1,7 @@
 """Functions as middleware: a decorator of each hook's name makes a layer of one function."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar, overload
 

@@ -1,5 +1,7 @@
 """What middleware is: a class whose hooks pass through by default; override one."""
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -62,7 +64,7 @@ class Middleware:
     """The shared state that the layer declares: a TypedDict or a pydantic model."""
     requires: Mapping[str, Any] = {}
     """What the deps of a run must hold, by name, and of which type."""
-    tools: "Sequence[Tool]" = ()
+    tools: Sequence[Tool] = ()
     """Tools that the layer brings to its agent."""
     instructions: str = ""
     """Instructions that the layer brings to its agent, as a block of the layer's name."""
@@ -94,16 +96,16 @@ class Middleware:
         """Around one boundary crossing of this agent, a handoff or a sub-agent."""
         return await call_next(request)
 
-    async def before_agent(self, state: "State", run: "RunContext[Any]") -> Update:
+    async def before_agent(self, state: State, run: RunContext[Any]) -> Update:
         """Once, when the agent gets control, outside every `around_turn`."""
 
-    async def before_model(self, state: "State", run: "RunContext[Any]") -> Update:
+    async def before_model(self, state: State, run: RunContext[Any]) -> Update:
         """Before each step's model call; a retry around the call does not run it again."""
 
-    async def after_model(self, state: "State", run: "RunContext[Any]") -> Update:
+    async def after_model(self, state: State, run: RunContext[Any]) -> Update:
         """After each step's model call, with the answer that was accepted as the view's last message."""
 
-    async def after_agent(self, state: "State", run: "RunContext[Any]") -> Update:
+    async def after_agent(self, state: State, run: RunContext[Any]) -> Update:
         """Once, when the agent has answered or handed over, outside every `around_turn`."""
 
     def token_transform(self, request: ChatRequest) -> TokenTransform:

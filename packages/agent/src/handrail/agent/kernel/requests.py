@@ -1,5 +1,7 @@
 """What the five chains carry: one request and one response a chain, all of them frozen values."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -26,12 +28,12 @@ Purpose: TypeAlias = Literal["answer", "summary", "selection", "moderation"]
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What every request has: `run` (ids, agent path, deps, step, budget), and the layer's own `state`."""
 
-    run: "RunContext[Any]"
+    run: RunContext[Any]
     state: PrivateState = NO_STATE
     """The private state of the middleware that is looking: seeded by its `init_state()`, alive for the turn. For one
     that declares none every use of it is a `TypeError`."""
 
-    def replace(self, **changes: Any) -> "Self":
+    def replace(self, **changes: Any) -> Self:
         """The same request with these fields changed; an unknown field is a `TypeError`."""
         return msgspec.structs.replace(self, **changes)
 
@@ -45,9 +47,7 @@ class TurnRequest(Request, frozen=True, kw_only=True):
     keep_attempts: bool = False
     """Whether rejected answers and the feedback on them stay in the view when the turn has ended."""
 
-    def again(
-        self, result: "TurnResult", feedback: "str | Message", *, keep_attempts: bool | None = None
-    ) -> "TurnRequest":
+    def again(self, result: TurnResult, feedback: str | Message, *, keep_attempts: bool | None = None) -> TurnRequest:
         """The request that has the agent try once more: all it saw and said, and what was wrong with its answer.
         `keep_attempts` keeps rejected answers, and the feedback on them, in the view; without it as the request says.
 
@@ -88,7 +88,7 @@ class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
     finish_reason: str = ""
     verdict: Verdict | None = None
 
-    def replace(self, **changes: Any) -> "TurnResult":
+    def replace(self, **changes: Any) -> TurnResult:
         """The same result with these fields changed; an unknown field is a `TypeError`. Where the output is the
         message's text, another message takes it along."""
         message = changes.get("message")
@@ -111,7 +111,7 @@ class ChatRequest(Request, frozen=True, kw_only=True):
     purpose: Purpose = "answer"
     output: OutputSchema | None = None
 
-    def replace(self, **changes: Any) -> "Self":
+    def replace(self, **changes: Any) -> Self:
         """The same request with these fields changed; an unknown field is a `TypeError`. A model may be given by name,
         as to an agent."""
         if isinstance(changes.get("model"), str):
@@ -122,7 +122,7 @@ class ChatRequest(Request, frozen=True, kw_only=True):
 class ToolRequest(Request, frozen=True, kw_only=True):
     """One tool execution. `arguments` are the parsed JSON of the call; changed ones are validated again."""
 
-    tool: "Tool"
+    tool: Tool
     call: ToolCall
     arguments: Mapping[str, Any]
 
@@ -140,7 +140,7 @@ class ToolResponse(msgspec.Struct, frozen=True):
     writes: Mapping[str, Any] = {}
     error: Exception | None = None
 
-    def replace(self, **changes: Any) -> "ToolResponse":
+    def replace(self, **changes: Any) -> ToolResponse:
         """The same response with these fields changed; an unknown field is a `TypeError`."""
         return msgspec.structs.replace(self, **changes)
 
@@ -170,7 +170,7 @@ class HandoffResponse(msgspec.Struct, frozen=True):
         """What each step of the filter dropped, changed and added; None for a seed that a hook made by itself."""
         return self.explain() if self.explain is not None else None
 
-    def replace(self, **changes: Any) -> "HandoffResponse":
+    def replace(self, **changes: Any) -> HandoffResponse:
         """The same response with these fields changed; an unknown field is a `TypeError`."""
         return msgspec.structs.replace(self, **changes)
 

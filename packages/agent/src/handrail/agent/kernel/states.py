@@ -1,5 +1,7 @@
 """The shared state: channels that agents and middleware declare, read as a snapshot and written at a barrier."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, get_origin
 
@@ -124,7 +126,7 @@ class State(Mapping[str, Any]):
 
     __slots__ = ("_layer", "_turn")
 
-    def __init__(self, turn: "TurnState | EndedTurn", layer: int = -1) -> None:
+    def __init__(self, turn: TurnState | EndedTurn, layer: int = -1) -> None:
         self._turn = turn
         self._layer = layer
 
@@ -223,7 +225,7 @@ class Channels:
         checked = self._values[channel.name] = _copied(checked_value(channel, value, owner))
         return checked
 
-    def copied(self) -> "Channels":
+    def copied(self) -> Channels:
         """The same values; what is written into the one does not reach the other."""
         return Channels(self._values)
 

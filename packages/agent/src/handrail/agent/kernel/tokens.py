@@ -1,5 +1,7 @@
 """The token stream to the caller: what a middleware may do to each token on its way out."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, TypeAlias, get_args
 
@@ -26,7 +28,7 @@ class Token(msgspec.Struct, frozen=True, gc=False):
     call_id: str = ""
     name: str = ""
 
-    def replace(self, text: str) -> "Token":
+    def replace(self, text: str) -> Token:
         """The same token with another text."""
         return Token(text, self.kind, self.message_id, self.path, self.step, self.call_id, self.name)
 
