@@ -1,5 +1,7 @@
 """What a hook or a tool may know of the run it is part of."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 DepsT = TypeVar("DepsT")
 _new = object.__new__
-NO_STATES: "Mapping[int, PrivateState]" = MappingProxyType({})
+NO_STATES: Mapping[int, PrivateState] = MappingProxyType({})
 """Of an agent without layers: nobody has a state."""
 
 
@@ -93,21 +95,21 @@ class RunContext(Generic[DepsT]):
         name = target if isinstance(target, str) else target.name
         self.turn.request_handoff(name, reason, input, self.call_id, self.batch)
 
-    def grant(self, *tools: "Tool") -> None:
+    def grant(self, *tools: Tool) -> None:
         """Says that this tool call has been asked about, and that of all tools which need approval these may run for
         it and no other. The last word counts. It is for layers around tools that ask (`approves`)."""
         self.granted = tools
 
     async def ask_model(
         self,
-        layer: "Middleware",
-        messages: "str | Message | Sequence[Message]",
+        layer: Middleware,
+        messages: str | Message | Sequence[Message],
         *,
-        purpose: "Purpose" = "summary",
+        purpose: Purpose = "summary",
         instructions: str = "",
-        model: "Model | None" = None,
-        settings: "Settings | None" = None,
-    ) -> "ChatResponse":
+        model: Model | None = None,
+        settings: Settings | None = None,
+    ) -> ChatResponse:
         """A layer's own model call: it passes the agent's chat chain without that layer, is counted and recorded, and
         is not part of the answer. `purpose` is `summary`, `selection` or `moderation`."""
         from handrail.agent.asking import ask_aside
@@ -117,13 +119,13 @@ class RunContext(Generic[DepsT]):
         )
 
     @property
-    def state(self) -> "State":
+    def state(self) -> State:
         """The shared state as it stands (for a tool, before the calls of its response): channels by name."""
         state: State = self.turn.look(-1)
         return state
 
     @property
-    def messages(self) -> "tuple[Message, ...]":
+    def messages(self) -> tuple[Message, ...]:
         """The agent's view as it stands."""
         return tuple(self.turn.history)
 
@@ -135,7 +137,7 @@ class RunContext(Generic[DepsT]):
             self.states[layer] = state  # type: ignore[index]  # with layers it is a dict, and else there is no state
         return state
 
-    def for_call(self, call_id: str, states: "Mapping[int, PrivateState] | None" = None) -> "RunContext[DepsT]":
+    def for_call(self, call_id: str, states: Mapping[int, PrivateState] | None = None) -> RunContext[DepsT]:
         """The same context as one tool call sees it."""
         # With layers around tools every call makes one, and few of them are asked for more than this.
         own: CallContext[DepsT] = _new(CallContext)

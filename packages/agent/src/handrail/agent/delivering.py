@@ -1,5 +1,7 @@
 """What of an answer is heard while it comes: its pieces, what token transforms make of them, and what is withdrawn."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 Deliver: TypeAlias = "Callable[[Turn, str, Delta | object], None]"
 
 
-async def heard(turn: "Turn", request: ChatRequest, message_id: str) -> ChatResponse:
+async def heard(turn: Turn, request: ChatRequest, message_id: str) -> ChatResponse:
     """The model's answer, its pieces told to those who listen as they come. Raises what the model and the transforms
     raise, and `InvalidAnswer`."""
     through = _Through(turn, request) if turn.bound.transforms else None
@@ -41,7 +43,7 @@ async def heard(turn: "Turn", request: ChatRequest, message_id: str) -> ChatResp
 
 
 async def _arriving(
-    turn: "Turn", model: Model, stream: "AsyncGenerator[Delta | ChatResponse, None]", message_id: str, tell: Deliver
+    turn: Turn, model: Model, stream: AsyncGenerator[Delta | ChatResponse, None], message_id: str, tell: Deliver
 ) -> ChatResponse:
     response: ChatResponse | None = None
     unheard, throttle = turn.run.unheard, turn.run.throttle
@@ -81,7 +83,7 @@ def _is_refused(response: ChatResponse) -> bool:
     return refused or response.finish_reason == "content_filtered"
 
 
-def deliver(turn: "Turn", message_id: str, piece: "Delta | object") -> None:
+def deliver(turn: Turn, message_id: str, piece: Delta | object) -> None:
     """Tells those who listen of a piece as it is."""
     if message_id not in turn.delivered:
         turn.delivered += (message_id,)
@@ -104,7 +106,7 @@ class _Through:
 
     __slots__ = ("_begun", "_path", "_pipeline", "_step")
 
-    def __init__(self, turn: "Turn", request: ChatRequest) -> None:
+    def __init__(self, turn: Turn, request: ChatRequest) -> None:
         made = [(name, make(request)) for name, make in turn.bound.transforms]
         for name, transform in made:
             if not isinstance(transform, TokenTransform):
@@ -114,7 +116,7 @@ class _Through:
         self._path = turn.path
         self._step = turn.context.step
 
-    def deliver(self, turn: "Turn", message_id: str, piece: "Delta | object") -> None:
+    def deliver(self, turn: Turn, message_id: str, piece: Delta | object) -> None:
         """Tells those who listen of what the transforms make of a piece."""
         if type(piece) is TextDelta:
             token = Token(piece.text, "text", message_id, self._path, self._step)
@@ -131,12 +133,12 @@ class _Through:
         if tokens:
             _tell(turn, message_id, tokens)
 
-    def end(self, turn: "Turn", message_id: str) -> None:
+    def end(self, turn: Turn, message_id: str) -> None:
         """Tells those who listen of what the transforms still hold."""
         _tell(turn, message_id, self._pipeline.flush())
 
 
-def _tell(turn: "Turn", message_id: str, tokens: Sequence[Token]) -> None:
+def _tell(turn: Turn, message_id: str, tokens: Sequence[Token]) -> None:
     if message_id not in turn.delivered and tokens:
         turn.delivered += (message_id,)
     for token in tokens:
@@ -148,7 +150,7 @@ def _tell(turn: "Turn", message_id: str, tokens: Sequence[Token]) -> None:
             turn.tell(ReasoningText, message_id, token.text)
 
 
-def withdraw(turn: "Turn", message_ids: Sequence[str], reason: str) -> None:
+def withdraw(turn: Turn, message_ids: Sequence[str], reason: str) -> None:
     """Tells those who listen that what was delivered of these messages is none of an answer."""
     for message_id in message_ids:
         if message_id in turn.delivered:
@@ -156,7 +158,7 @@ def withdraw(turn: "Turn", message_ids: Sequence[str], reason: str) -> None:
             turn.tell(Discard, message_id, reason)
 
 
-def settle(turn: "Turn", accepted: str, reason: str) -> None:
+def settle(turn: Turn, accepted: str, reason: str) -> None:
     """An answer was accepted, or none (empty): what was delivered of others is withdrawn."""
     if len(turn.delivered) > 1 or accepted not in turn.delivered:
         withdraw(turn, [each for each in turn.delivered if each != accepted], reason)

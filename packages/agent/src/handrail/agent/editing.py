@@ -1,5 +1,7 @@
 """A turn's view when it changes other than by what is said: edits by hooks, and the turn entered again."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from handrail.agent.turns import TurnState
 
 
-def apply(turn: "TurnState", layer: Middleware, hook: str, update: Any) -> Target | None:
+def apply(turn: TurnState, layer: Middleware, hook: str, update: Any) -> Target | None:
     """Writes what a state hook returned, and gives where it jumps to, if it does.
 
     Raises `InvalidAnswer` for what is no update, `InvalidJump` for a jump that its layer does not declare, and what
@@ -52,7 +54,7 @@ def apply(turn: "TurnState", layer: Middleware, hook: str, update: Any) -> Targe
     return to
 
 
-def _edit(turn: "TurnState", edit: Edit, where: str, to: Target | None) -> None:
+def _edit(turn: TurnState, edit: Edit, where: str, to: Target | None) -> None:
     if type(edit) is Append and to != "tools" and _appended(turn, edit.messages, where):
         return
     try:
@@ -73,7 +75,7 @@ def _edit(turn: "TurnState", edit: Edit, where: str, to: Target | None) -> None:
         _tell_edited(turn, before)
 
 
-def _tell_edited(turn: "TurnState", before: History) -> None:
+def _tell_edited(turn: TurnState, before: History) -> None:
     # Who listens heard the answers of this turn as they were said.
     for message in before:
         if message.role != "assistant" or turn.at_entry.position(message.id) is not None:
@@ -89,7 +91,7 @@ def _tell_edited(turn: "TurnState", before: History) -> None:
             turn.tell(MessageDone, message)
 
 
-def _appended(turn: "TurnState", messages: Sequence[Message], where: str) -> bool:
+def _appended(turn: TurnState, messages: Sequence[Message], where: str) -> bool:
     """Puts messages that talk at the end of a view that is whole, which needs no look at the rest of it."""
     view = turn.history
     plain = all([message.role in ("user", "assistant") and not message.tool_calls for message in messages])
@@ -111,7 +113,7 @@ def _appended(turn: "TurnState", messages: Sequence[Message], where: str) -> boo
     return True
 
 
-def rewrite(turn: "TurnState", messages: list[Message], reason: str, open_id: str | None = None) -> None:
+def rewrite(turn: TurnState, messages: list[Message], reason: str, open_id: str | None = None) -> None:
     """The view becomes these messages, made lawful; the message `open_id`, whose calls are being answered, stays as it
     is, at the end. Raises `InvalidAnswer` for an id given twice."""
     if (twice := id_given_twice(messages)) is not None:
@@ -134,7 +136,7 @@ def rewrite(turn: "TurnState", messages: list[Message], reason: str, open_id: st
     _become(turn, after, reason)
 
 
-def _become(turn: "TurnState", after: History, reason: str) -> None:
+def _become(turn: TurnState, after: History, reason: str) -> None:
     before = turn.history
     if len(before) == len(after) and all([a is b or a == b for a, b in zip(before, after, strict=True)]):
         return
@@ -144,7 +146,7 @@ def _become(turn: "TurnState", after: History, reason: str) -> None:
     _changed_into(turn, after)
 
 
-def _changed_into(turn: "TurnState", after: History) -> None:
+def _changed_into(turn: TurnState, after: History) -> None:
     turn.history = after
     turn.edited = True
     turn.labelled = 0
@@ -153,7 +155,7 @@ def _changed_into(turn: "TurnState", after: History) -> None:
         turn.entered = tuple([message for message in after if turn.base.position(message.id) is None])
 
 
-def enter(turn: "TurnState", request: TurnRequest) -> None:
+def enter(turn: TurnState, request: TurnRequest) -> None:
     """The view as an entry of the turn finds it: the first as it stands, a later one begun anew or gone on with.
 
     Raises `InvalidAnswer` where the turn may not be entered again.
@@ -187,7 +189,7 @@ def enter(turn: "TurnState", request: TurnRequest) -> None:
         _changed(turn, request, turn.at_entry, "changed by a hook around the turn")
 
 
-def _changed(turn: "TurnState", request: TurnRequest, standing: History, reason: str) -> None:
+def _changed(turn: TurnState, request: TurnRequest, standing: History, reason: str) -> None:
     if request.load_history and request.messages is turn.entered:
         messages = list(standing)
     elif request.load_history:
@@ -208,7 +210,7 @@ def _beyond(view: History, messages: Messages) -> list[Message] | None:
     return list(messages[len(view) :])
 
 
-def _go_on(turn: "TurnState", fresh: list[Message], keep: bool) -> None:
+def _go_on(turn: TurnState, fresh: list[Message], keep: bool) -> None:
     """The answer was rejected: what says so enters view and log, and both leave the view when the turn ends."""
     if not fresh:
         return
@@ -227,17 +229,17 @@ def _go_on(turn: "TurnState", fresh: list[Message], keep: bool) -> None:
     turn.hear_feedback(said, rejected)
 
 
-def _withdraw(turn: "TurnState") -> None:
+def _withdraw(turn: TurnState) -> None:
     if turn.emit is not None and turn.last_answer is not None:
         turn.tell(Discard, turn.last_answer.id, "the answer was rejected")
 
 
-def feedback_record(turn: "TurnState", message: Message, rejected: str | None) -> MessageRecord:
+def feedback_record(turn: TurnState, message: Message, rejected: str | None) -> MessageRecord:
     """The record of what was said to an answer that was rejected; None where both are kept."""
     return MessageRecord(path=turn.path, message=message, rejects=rejected)
 
 
-def leave_rejected(turn: "TurnState") -> None:
+def leave_rejected(turn: TurnState) -> None:
     """At the turn's end: rejected answers and the feedback on them leave the view; the log keeps them."""
     gone = set(turn.rejected)
     if any([message.id in gone for message in turn.history]):

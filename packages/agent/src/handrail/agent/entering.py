@@ -1,5 +1,7 @@
 """What a run is given: messages that are fit to be answered, each with an id, and a view that is lawful before them."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 Input: TypeAlias = str | Message | Sequence[Message]
 
 
-def entering(run: "Run", scope: "Scope", path: str, input: Input) -> Messages:
+def entering(run: Run, scope: Scope, path: str, input: Input) -> Messages:
     """The messages that a run adds to its first agent's view, each with an id, the view made lawful before them."""
     for other, held in list(scope.views.items()) if scope.views else ():
         if held.rejected and run.log.on:
@@ -42,7 +44,7 @@ def entering(run: "Run", scope: "Scope", path: str, input: Input) -> Messages:
     return messages
 
 
-def _leave_rejected(run: "Run", scope: "Scope", path: str, view: View) -> None:
+def _leave_rejected(run: Run, scope: Scope, path: str, view: View) -> None:
     # A crash cut off the turn at whose end they would have left.
     kept = restore([message for message in view.history if message.id not in view.rejected], "answer").messages
     after = History([_named(run, scope, message) for message in kept])
@@ -79,7 +81,7 @@ def _refuse_silence(messages: Messages) -> None:
         raise InvalidInput("there is nothing to answer: the run was given no message but system messages")
 
 
-def _named(run: "Run", scope: "Scope", message: Message) -> Message:
+def _named(run: Run, scope: Scope, message: Message) -> Message:
     if message.id:
         return message
     return msgspec.structs.replace(message, id=scope.ids.next(), created_at=message.created_at or run.clock())

@@ -34,6 +34,8 @@ HandrailError
         └── StreamBroken        a stream ended before its answer did
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Sequence
 from typing import Any

@@ -3,6 +3,8 @@
 Every event has the run's id and the agent path it comes from (`Boss`, or `Boss/Helper@call` within a sub-agent).
 """
 
+from __future__ import annotations
+
 from typing import Any, TypeAlias
 
 import msgspec

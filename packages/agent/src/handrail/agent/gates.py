@@ -1,6 +1,8 @@
 """Gates: no tool that needs approval is without a layer that asks, or runs in the place of one that was asked about;
 and no layer keeps a tool that nobody has."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
     from handrail.agent.tools import Tool
 
 
-def check_approved(agent: str, tools: "Iterable[Tool]", layers: Sequence[Middleware]) -> None:
+def check_approved(agent: str, tools: Iterable[Tool], layers: Sequence[Middleware]) -> None:
     """Raises `BuildError` for a tool that needs approval where no layer of its agent asks for one."""
     if any(layer.approves for layer in layers):
         return
@@ -43,7 +45,7 @@ def may_run(request: ToolRequest, arguments: Mapping[str, Any]) -> bool:
         return False
 
 
-def check_gates(agents: "Iterable[tuple[str, Iterable[str], Sequence[Middleware]]]") -> None:
+def check_gates(agents: Iterable[tuple[str, Iterable[str], Sequence[Middleware]]]) -> None:
     """Raises `BuildError` for a layer that keeps a tool which none of its agents has; an agent is given as its name,
     the names of its tools, and its layers."""
     kept: dict[int, tuple[Middleware, list[str], set[str]]] = {}

@@ -1,5 +1,7 @@
 """The agents that can be reached from one, with their targets resolved and their chains composed."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -36,7 +38,7 @@ class Graph:
         seals += [each.filter for bound in agents.values() for tool in bound.tools.values() for each in tool.children]
         self.descriptors = {id(seal): (seal, seal.descriptor) for seal in seals}
 
-    def layered(self, middleware: Sequence[Middleware]) -> "Graph":
+    def layered(self, middleware: Sequence[Middleware]) -> Graph:
         """The same agents with these layers outside each one's own. Raises `BuildError` as for an agent's own."""
         if not isinstance(middleware, Sequence):
             raise BuildError(f"the middleware of a run is a list of Middleware values, not {middleware!r}")
@@ -66,7 +68,7 @@ class Graph:
                 raise problem
 
 
-def resolve(root: "Agent") -> Graph:
+def resolve(root: Agent) -> Graph:
     """The graph of all that an agent can reach.
 
     Raises `NameClash` for one name on two agents or on two tools of an agent, `UnknownTarget` for a name that is not
@@ -89,11 +91,11 @@ def resolve(root: "Agent") -> Graph:
     return Graph(root.name, {name: _bind(agent, targets[name], found) for name, agent in found.items()})
 
 
-def _about(agent: "Agent") -> str:
+def _about(agent: Agent) -> str:
     return agent.description or f"model {agent.model.name}, {len(agent.tools)} tools"
 
 
-def _target(agent: "Agent", edge: Handoff) -> "Agent":
+def _target(agent: Agent, edge: Handoff) -> Agent:
     target: Any = edge.target
     if not isinstance(target, type(agent)) and callable(target):
         target = target()
@@ -102,7 +104,7 @@ def _target(agent: "Agent", edge: Handoff) -> "Agent":
     return target
 
 
-def _bind(agent: "Agent", targets: Sequence[str], found: "Mapping[str, Agent]") -> Bound:
+def _bind(agent: Agent, targets: Sequence[str], found: Mapping[str, Agent]) -> Bound:
     for name in targets:
         if name not in found:
             raise UnknownTarget(name, agent.name, sorted(found))
@@ -124,7 +126,7 @@ def _bind_again(bound: Bound, outer: Sequence[Middleware]) -> Bound:
     return Bound(bound.agent, bound.targets, edges, layers)
 
 
-def check_offered(agent: "Agent", targets: Sequence[str | None], layers: "Sequence[Middleware] | None" = None) -> None:
+def check_offered(agent: Agent, targets: Sequence[str | None], layers: Sequence[Middleware] | None = None) -> None:
     """Whether the tools, handoffs and blocks of an agent can be told apart; a target of None is not known yet.
 
     Raises `NameClash` naming both, `UnfitName`, or `BuildError` for an agent that hands over to itself, and for a tool

@@ -1,5 +1,7 @@
 """What a run writes down as it goes; nothing at all where there is no session."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """The loop: ask the model, say what it said, answer its calls, hand over, or stop when it only talks."""
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,16 +31,16 @@ if TYPE_CHECKING:
 
 
 async def converse(
-    run: "Run",
-    scope: "Scope",
-    bound: "Bound",
+    run: Run,
+    scope: Scope,
+    bound: Bound,
     entered: Messages,
     *,
     seeded: bool = False,
     base: View | None = None,
     budget: Budget | None = None,
     said: list[Message] | None = None,
-) -> "tuple[TurnResult, Turn]":
+) -> tuple[TurnResult, Turn]:
     """Turns, one agent after the other, until one answers; the last turn comes back with its result. However a turn
     ends, what was said stays in the view.
 

@@ -1,5 +1,7 @@
 """Loop detection: steps in a row that bring nothing new."""
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Sequence
 
@@ -26,7 +28,7 @@ class Repeats:
         self._in_a_row = 0
 
     @classmethod
-    def of(cls, budget: Budget) -> "Repeats | None":
+    def of(cls, budget: Budget) -> Repeats | None:
         """What watches the turns of this budget: the least `max_repeats` here and around; None where none is set."""
         least: Repeats | None = None
         each: Budget | None = budget
@@ -43,7 +45,7 @@ class Repeats:
         self._recent.clear()
         self._in_a_row = 0
 
-    def take(self, calls: Sequence[ToolCall], results: Sequence[Message]) -> "tuple[str, int, int] | None":
+    def take(self, calls: Sequence[ToolCall], results: Sequence[Message]) -> tuple[str, int, int] | None:
         """Takes in a step. At half of the limit it gives what is to be warned of: the reason, how many steps, and the
         limit. Raises `LoopDetected` at the limit."""
         step = tuple([_digest(call, result) for call, result in zip(calls, results, strict=True)])

@@ -1,5 +1,7 @@
 """What crossed a boundary and what stayed, for whoever wants to look."""
 
+from __future__ import annotations
+
 from typing import Literal
 
 import msgspec

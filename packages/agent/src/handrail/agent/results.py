@@ -1,5 +1,7 @@
 """What becomes of a tool's response: the message that a model is shown, with its label, or the answer itself."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from handrail.agent.loop import Turn
 
 
-def result_of(turn: "Turn", call: ToolCall, message_id: str, response: ToolResponse, tool: Tool | None) -> Message:
+def result_of(turn: Turn, call: ToolCall, message_id: str, response: ToolResponse, tool: Tool | None) -> Message:
     """The message that answers a call; where the response cannot be shown, one that says so."""
     try:
         return _message(turn, call, message_id, response, tool)
@@ -30,7 +32,7 @@ def result_of(turn: "Turn", call: ToolCall, message_id: str, response: ToolRespo
         return _message(turn, call, message_id, failed, tool)
 
 
-def gave_of(turn: "Turn", call: ToolCall, response: ToolResponse) -> Gave | None:
+def gave_of(turn: Turn, call: ToolCall, response: ToolResponse) -> Gave | None:
     """What a record is to say of what the tool itself gave, where the message that answers its call does not say it."""
     own = turn.gave.pop(call.id, response) if turn.gave else response
     asked = turn.wanted.get(call.id) if turn.wanted else None
@@ -49,7 +51,7 @@ def gave_of(turn: "Turn", call: ToolCall, response: ToolResponse) -> Gave | None
     )
 
 
-def _written(turn: "Turn", writes: Mapping[str, Any]) -> msgspec.Raw:
+def _written(turn: Turn, writes: Mapping[str, Any]) -> msgspec.Raw:
     # What JSON cannot carry, or what is private, is in no record.
     if not writes:
         return msgspec.Raw(b"{}")
@@ -64,14 +66,14 @@ def _written(turn: "Turn", writes: Mapping[str, Any]) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode(told))
 
 
-def is_direct(turn: "Turn", calls: Sequence[ToolCall], results: Sequence[Message]) -> bool:
+def is_direct(turn: Turn, calls: Sequence[ToolCall], results: Sequence[Message]) -> bool:
     """Whether these results are the answer: all calls are of tools that return directly, and none failed."""
     tools = [turn.bound.tools.get(call.name) for call in calls]
     succeeded = not any([result.is_error for result in results])
     return succeeded and all([tool is not None and tool.return_direct for tool in tools])
 
 
-def say_directly(turn: "Turn", results: Sequence[Message]) -> Message:
+def say_directly(turn: Turn, results: Sequence[Message]) -> Message:
     """Says the results as the agent's answer, as sensitive as the most sensitive of them."""
     labels = [result.sensitivity for result in results] + [
         part.sensitivity for each in results for part in each.content
@@ -99,7 +101,7 @@ def say_directly(turn: "Turn", results: Sequence[Message]) -> Message:
     return message
 
 
-def _message(turn: "Turn", call: ToolCall, message_id: str, response: ToolResponse, tool: Tool | None) -> Message:
+def _message(turn: Turn, call: ToolCall, message_id: str, response: ToolResponse, tool: Tool | None) -> Message:
     shown = response.value if response.content is None else response.content
     return Message(
         "tool",

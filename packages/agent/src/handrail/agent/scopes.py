@@ -1,5 +1,7 @@
 """Where views live: in the session, or within one call of a sub-agent."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -86,9 +88,7 @@ class Scope:
         path = top_path(agent)
         return path if self.outer is None else f"{self.before}{path}{self.after}"
 
-    def within(
-        self, path: str, call_id: str, deps: Any, *, forward: Forward, read_only: bool, part: int = 0
-    ) -> "Scope":
+    def within(self, path: str, call_id: str, deps: Any, *, forward: Forward, read_only: bool, part: int = 0) -> Scope:
         """The scope of a sub-agent's call that the agent at `path` makes, or of that part of it."""
         ids = self.ids.branch(f"{call_id}\0{part}" if part else call_id)
         scope = Scope(ids, ids.next(), {}, _forwarded(self.emit, forward), deps)

@@ -1,5 +1,7 @@
 """What a model call cost, and what the record says of it."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def spent_on(
-    turn: "Turn",
+    turn: Turn,
     request: ChatRequest,
     message_id: str,
     usage: Usage,
@@ -61,7 +63,7 @@ def spent_on(
     return spent
 
 
-def _is_as_introduced(turn: "Turn", request: ChatRequest) -> bool:
+def _is_as_introduced(turn: Turn, request: ChatRequest) -> bool:
     bound = turn.bound
     return (
         request.instructions is turn.instructions
@@ -77,7 +79,7 @@ Unsettled: TypeAlias = tuple[ModelCallRecord, Message, Message]
 named."""
 
 
-def tell_calls(turn: "Turn", accepted: Message | None) -> None:
+def tell_calls(turn: Turn, accepted: Message | None) -> None:
     """Records the calls that layers have looked at; what the model gave too, where it is not what they accepted."""
     calls, turn.unsettled = turn.unsettled, None
     for record, answer, named in calls or ():

@@ -1,5 +1,7 @@
 """Hearing a run as it goes."""
 
+from __future__ import annotations
+
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,7 +21,7 @@ ResultT = TypeVar("ResultT")
 class Stream(Generic[ResultT]):
     """A run that is heard as it goes. Use it with `async with`, and iterate over its events."""
 
-    def __init__(self, begin: Callable[..., Awaitable[ResultT]], handoffs: "Sequence[Crossing]" = ()) -> None:
+    def __init__(self, begin: Callable[..., Awaitable[ResultT]], handoffs: Sequence[Crossing] = ()) -> None:
         self._begin = begin
         self._handoffs = handoffs
         self._events: deque[Event] = deque()
@@ -39,11 +41,11 @@ class Stream(Generic[ResultT]):
         return self._task.result()
 
     @property
-    def handoffs(self) -> "Sequence[Crossing]":
+    def handoffs(self) -> Sequence[Crossing]:
         """Each boundary that was crossed so far, as `result.handoffs` will hold it: there before its `HandoffEnd`."""
         return tuple(self._handoffs)
 
-    async def __aenter__(self) -> "Stream[ResultT]":
+    async def __aenter__(self) -> Stream[ResultT]:
         if self._task is not None:
             raise RunError("a stream is one run; call stream() again for another")
         begun: Any = self._begin(self._emit, (self._events, self._wait_for_room))
@@ -61,7 +63,7 @@ class Stream(Generic[ResultT]):
         if not task.cancelled():
             task.exception()  # taken note of: it was raised to whoever listened to the end
 
-    def __aiter__(self) -> "Stream[ResultT]":
+    def __aiter__(self) -> Stream[ResultT]:
         return self
 
     async def __anext__(self) -> Event:
@@ -107,11 +109,11 @@ class Stream(Generic[ResultT]):
         for room in rooms:
             _resolve(room)
 
-    def _wake(self, _: "asyncio.Task[Any]") -> None:
+    def _wake(self, _: asyncio.Task[Any]) -> None:
         if self._heard is not None:
             _resolve(self._heard)
 
 
-def _resolve(future: "asyncio.Future[None]") -> None:
+def _resolve(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)

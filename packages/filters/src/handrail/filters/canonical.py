@@ -6,6 +6,7 @@ foreign JSON takes the path here. What RFC 8785 cannot carry becomes `{"$handrai
 
 import math
 import re
+from functools import cache
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -19,15 +20,18 @@ DEEPEST = 100
 one depend on who asks for it."""
 JSON: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool | None
 
-# What is encoded as RFC 8785 would: no fractions, no whole number that a float cannot hold, and not too deep.
-_Exact: TypeAlias = Annotated[int, msgspec.Meta(ge=-LARGEST_EXACT, le=LARGEST_EXACT)]
-_Flat: TypeAlias = str | bool | _Exact | None
-_Low: TypeAlias = _Flat | list[_Flat] | dict[str, _Flat]
-_Middle: TypeAlias = _Flat | list[_Low] | dict[str, _Low]
-
-_decode = msgspec.json.Decoder(_Flat | list[_Middle] | dict[str, _Middle]).decode
 _encode = msgspec.json.encode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+@cache
+def _exact() -> "msgspec.json.Decoder[Any]":
+    """What reads JSON that is encoded as RFC 8785 would: no fractions, no whole number that a float cannot hold, and
+    not too deep."""
+    flat = str | bool | Annotated[int, msgspec.Meta(ge=-LARGEST_EXACT, le=LARGEST_EXACT)] | None
+    low = flat | list[flat] | dict[str, flat]
+    middle = flat | list[low] | dict[str, low]
+    return msgspec.json.Decoder(flat | list[middle] | dict[str, middle])
 
 
 # A text that never ends is read to its end, so that each character is looked at once.
@@ -84,7 +88,7 @@ def _quick(text: str) -> str | None:
     if OWN_KEY in text or not (text.isascii() or max(text) <= "\ud7ff"):
         return None
     try:
-        value = _decode(text)
+        value = _exact().decode(text)
     except msgspec.DecodeError:
         return None
     ordered = _encode_sorted(value).decode()

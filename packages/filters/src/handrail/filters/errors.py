@@ -15,6 +15,8 @@ HandrailError
     └── PolicyViolation         what a policy does not let across was about to cross
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """What messages and parts are made with: values that are also pydantic fields, properties computed once."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
 
@@ -57,7 +59,7 @@ class Once(Generic[_Known]):
         self.name = name
 
     @overload
-    def __get__(self, instance: None, owner: type) -> "Once[_Known]": ...
+    def __get__(self, instance: None, owner: type) -> Once[_Known]: ...
     @overload
     def __get__(self, instance: object, owner: type) -> _Known: ...
     def __get__(self, instance: Any, owner: type) -> Any:

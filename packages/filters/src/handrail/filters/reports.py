@@ -1,5 +1,7 @@
 """What a filter did to a history: which messages it dropped, changed or added, and why."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Literal
 

@@ -3,6 +3,8 @@
 It is a gate, not a hint: a label or token that is unknown or malformed counts as `secret`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from typing import Literal, TypeAlias, get_args
 

@@ -1,5 +1,7 @@
 """Where ids and times come from: injected, so that a run can be told what they are."""
 
+from __future__ import annotations
+
 import os
 import time
 from itertools import count
@@ -40,7 +42,7 @@ class IdSource:
         """The next id, such as `3f9a01c2-17`."""
         return f"{self.prefix}-{next(self._numbers)}"
 
-    def branch(self, name: str) -> "IdSource":
+    def branch(self, name: str) -> IdSource:
         """The source of a branch. One name asked for again, as call ids come back, is another branch."""
         if self._branches is None:
             self._branches = {}

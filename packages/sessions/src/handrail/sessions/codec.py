@@ -5,6 +5,8 @@ decoder refuses is read once more with the standard library, which knows lone su
 a line that is JSON but no record known here is kept whole.
 """
 
+from __future__ import annotations
+
 import re
 from functools import cache
 from typing import Any, get_args
@@ -31,13 +33,13 @@ _ESCAPE = lazy(
 
 
 @cache
-def _decoder() -> "msgspec.json.Decoder[Known]":
+def _decoder() -> msgspec.json.Decoder[Known]:
     # To make it takes as long as to read a thousand records; a program that only writes needs none.
     return msgspec.json.Decoder(Known)
 
 
 @cache
-def _envelope_decoder() -> "msgspec.json.Decoder[Envelope]":
+def _envelope_decoder() -> msgspec.json.Decoder[Envelope]:
     return msgspec.json.Decoder(Envelope)
 
 

@@ -4,6 +4,8 @@ A last record that only lacks its newline is whole. Anything else after the last
 which not every record arrived.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator
 from itertools import islice

@@ -1,5 +1,7 @@
 """What is counted of a session: one definition for its footer, its check and its statistics."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from typing import Self, get_args
 

@@ -1,5 +1,7 @@
 """What runs cost: tokens, calls and US dollars, as values that add up."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -23,13 +25,13 @@ class Usage(
         return self.input_tokens + self.output_tokens
 
     @classmethod
-    def total(cls, usages: "Sequence[Usage]") -> "Usage":
+    def total(cls, usages: Sequence[Usage]) -> Usage:
         """What several cost together; cheaper for many than adding one by one."""
         if len(usages) == 1:
             return usages[0]
         return cls(*map(sum, zip(*map(msgspec.structs.astuple, usages), strict=True)))
 
-    def __add__(self, other: "Usage") -> "Usage":
+    def __add__(self, other: Usage) -> Usage:
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
@@ -49,7 +51,7 @@ class Spent(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=
     usage: Usage = Usage()
     cost: Decimal | None = None
 
-    def __add__(self, other: "Spent") -> "Spent":
+    def __add__(self, other: Spent) -> Spent:
         known = [each.cost for each in (self, other) if each.cost is not None]
         # A part that asked no model cost nothing, whether that was counted or not.
         counted = all([each.cost is not None or not each.usage.requests for each in (self, other)])

@@ -1,5 +1,7 @@
 """Versions of the format: today's as a JSON Schema, and older ones read as today's, one step a version."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias

@@ -1,5 +1,7 @@
 """Which layer an error came from, read from its traceback, so that no layer costs anything while all goes well."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from types import CodeType, FrameType, TracebackType
 

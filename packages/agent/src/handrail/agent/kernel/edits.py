@@ -1,5 +1,7 @@
 """Edits of an agent's view: what a state hook returns under `messages`. They change the view, never the log."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 

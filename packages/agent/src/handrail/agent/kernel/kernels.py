@@ -1,5 +1,7 @@
 """The chains without the loop: one model call, or one tool call, through the layers."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,14 +29,14 @@ class Kernel:
 
     def __init__(
         self,
-        model: "Model | str",
-        tools: "Sequence[Tool | Callable[..., Any]]" = (),
+        model: Model | str,
+        tools: Sequence[Tool | Callable[..., Any]] = (),
         middleware: Sequence[Middleware] = (),
         *,
         deps: Any = None,
-        limits: "Limits | None" = None,
-        ids: "IdSource | None" = None,
-        clock: "Clock | None" = None,
+        limits: Limits | None = None,
+        ids: IdSource | None = None,
+        clock: Clock | None = None,
     ) -> None:
         from handrail.agent.agents import Agent
         from handrail.filters import Clock, IdSource
@@ -47,7 +49,7 @@ class Kernel:
         self._states: dict[int, Any] = {}
         self._budget: Any = None
 
-    def _turn(self, messages: "Sequence[Message]", emit: Any = None) -> "Turn":
+    def _turn(self, messages: Sequence[Message], emit: Any = None) -> Turn:
         from handrail.agent.journals import NO_LOG
         from handrail.agent.limits import DEFAULT_LIMITS, Budget
         from handrail.agent.loop import Turn
@@ -66,11 +68,11 @@ class Kernel:
 
     async def chat(
         self,
-        messages: "str | Message | Sequence[Message]",
+        messages: str | Message | Sequence[Message],
         *,
         instructions: str | Mapping[str, str] = "",
-        settings: "Settings | None" = None,
-    ) -> "ChatResponse":
+        settings: Settings | None = None,
+    ) -> ChatResponse:
         """One model call through the chat chain. Raises `LimitExceeded` before it, and what a layer or the model
         raises."""
         from handrail.agent.asking import ask_once
@@ -81,17 +83,17 @@ class Kernel:
 
     def chat_stream(
         self,
-        messages: "str | Message | Sequence[Message]",
+        messages: str | Message | Sequence[Message],
         *,
         instructions: str | Mapping[str, str] = "",
-        settings: "Settings | None" = None,
-    ) -> "Stream[ChatResponse]":
+        settings: Settings | None = None,
+    ) -> Stream[ChatResponse]:
         """The same, heard as it comes: `async with kernel.chat_stream(…) as stream: async for event in stream: …`;
         `stream.result` is the response."""
         from handrail.agent.asking import ask_once
         from handrail.agent.streams import Stream
 
-        async def begin(emit: Any, throttle: Any) -> "ChatResponse":
+        async def begin(emit: Any, throttle: Any) -> ChatResponse:
             turn = self._turn(_messages(messages), emit)
             turn.run.unheard, turn.run.throttle = throttle
             response: ChatResponse = await turn.budget.in_time(ask_once(turn, _blocks(instructions), settings))
@@ -99,7 +101,7 @@ class Kernel:
 
         return Stream(begin)
 
-    async def tool(self, name: str, arguments: Mapping[str, Any] | str = "{}") -> "ToolResponse":
+    async def tool(self, name: str, arguments: Mapping[str, Any] | str = "{}") -> ToolResponse:
         """One tool call through the tool chain: arguments as an object, or as JSON text.
 
         A call that cannot run gives an error response, as the model would be told. Raises what a layer raises.
@@ -123,7 +125,7 @@ class Kernel:
         await self._graph.aclose()
 
 
-def _messages(given: "str | Message | Sequence[Message]") -> "Sequence[Message]":
+def _messages(given: str | Message | Sequence[Message]) -> Sequence[Message]:
     from handrail.filters import Message, user
 
     one = user(given) if isinstance(given, str) else given

@@ -4,6 +4,8 @@ The step chain stands around the model call and what is retried within it, the a
 that jumps leaves what is inside it out; what is outside it still runs its after-part.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -20,7 +22,7 @@ Step: TypeAlias = "Call[Turn, Target | None]"
 WholeTurn: TypeAlias = "Call[Turn, TurnResult]"
 
 
-def step_chain(middleware: Sequence[Middleware], asked: Step) -> "Step | None":
+def step_chain(middleware: Sequence[Middleware], asked: Step) -> Step | None:
     """The layers around a step; None where no middleware has a hook there.
 
     Neighbours that have only a before-part, or only an after-part, make one layer: it is the same onion, and costs a
@@ -46,10 +48,10 @@ _Place: TypeAlias = tuple[int, Middleware]
 """A layer with where its private state is; -1 for one without."""
 
 
-def _befores(group: Sequence[_Place]) -> "Around[Turn, Target | None]":
+def _befores(group: Sequence[_Place]) -> Around[Turn, Target | None]:
     hooks = [(look, layer, layer.before_model) for look, layer in group]
 
-    async def around(turn: "Turn", call_next: Step) -> Target | None:
+    async def around(turn: Turn, call_next: Step) -> Target | None:
         looks, context = turn.looks, turn.context
         for look, layer, before in hooks:
             update = await before(looks[look] if look in looks else turn.look(look), context)
@@ -60,10 +62,10 @@ def _befores(group: Sequence[_Place]) -> "Around[Turn, Target | None]":
     return around
 
 
-def _afters(group: Sequence[_Place]) -> "Around[Turn, Target | None]":
+def _afters(group: Sequence[_Place]) -> Around[Turn, Target | None]:
     hooks = [(look, layer, layer.after_model) for look, layer in reversed(group)]
 
-    async def around(turn: "Turn", call_next: Step) -> Target | None:
+    async def around(turn: Turn, call_next: Step) -> Target | None:
         jump = await call_next(turn)
         looks, context = turn.looks, turn.context
         for look, layer, after in hooks:
@@ -75,10 +77,10 @@ def _afters(group: Sequence[_Place]) -> "Around[Turn, Target | None]":
     return around
 
 
-def _both(group: Sequence[_Place]) -> "Around[Turn, Target | None]":
+def _both(group: Sequence[_Place]) -> Around[Turn, Target | None]:
     [(look, layer)] = group
 
-    async def around(turn: "Turn", call_next: Step) -> Target | None:
+    async def around(turn: Turn, call_next: Step) -> Target | None:
         state = turn.look(look)
         update = await layer.before_model(state, turn.context)
         if update is not None and (jump := turn.apply(layer, "before_model", update)) is not None:
@@ -100,10 +102,10 @@ def agent_chain(middleware: Sequence[Middleware], played: WholeTurn) -> WholeTur
     return chain(layers, played) if layers else played
 
 
-def _agent_layer(place: int, layer: Middleware) -> "Around[Turn, TurnResult]":
+def _agent_layer(place: int, layer: Middleware) -> Around[Turn, TurnResult]:
     has_before, has_after = defines(layer, "before_agent"), defines(layer, "after_agent")
 
-    async def around(turn: "Turn", call_next: WholeTurn) -> TurnResult:
+    async def around(turn: Turn, call_next: WholeTurn) -> TurnResult:
         result = None
         if has_before:
             update = await layer.before_agent(turn.look(place), turn.context)

@@ -1,5 +1,7 @@
 """The private state of a middleware: its own memory, invisible to others."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
