@@ -47,7 +47,6 @@ from handrail.filters.errors import (
     PolicyViolation,
     UnresolvedFilter,
 )
-from handrail.filters.expressions import parse
 from handrail.filters.histories import History
 from handrail.filters.messages import (
     Audio,
@@ -71,7 +70,7 @@ from handrail.filters.messages import (
 from handrail.filters.policies import Policy, Violation
 from handrail.filters.predicates import predicate
 from handrail.filters.reasoning import strip_reasoning
-from handrail.filters.registry import constructor, filter_kind, from_descriptor, registered
+from handrail.filters.registry import constructor, filter_kind, from_descriptor, parse, registered
 from handrail.filters.repairs import Breach, Repaired, breaches, repair
 from handrail.filters.reports import Report
 from handrail.filters.resolvers import EdgeInfo, Resolver, resolve, unresolved

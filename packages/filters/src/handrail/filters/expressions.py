@@ -51,17 +51,8 @@ class _Token(msgspec.Struct, frozen=True, gc=False):
     column: int
 
 
-def parse(expression: str) -> Filter:
-    """The filter that an expression describes: one step alone, several as a `compose`.
-
-    Names are those of the functions that make filters, and nothing else can be called. Raises `InvalidExpression`
-    with the column of the mistake.
-
-    >>> parse("last_n(3)")
-    last_n(n=3, keep_user=False)
-    >>> parse("last_user | strip_tool_calls")
-    compose(last_user(), strip_tool_calls(), strip_reasoning())
-    """
+def read_expression(expression: str) -> Filter:
+    """See `handrail.filters.parse`."""
     reader = _Reader(expression)
     filter = reader.pipeline(0)
     if reader.ahead.kind != "end":

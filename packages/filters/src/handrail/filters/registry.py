@@ -186,6 +186,22 @@ def _convert(descriptor: Mapping[str, Any], name: str, value: Any, kind: Any) ->
         raise InvalidDescriptor(descriptor, f"{name}: {error}") from error
 
 
+def parse(expression: str) -> Filter:
+    """The filter that an expression describes: one step alone, several as a `compose`.
+
+    Names are those of the functions that make filters, and nothing else can be called. Raises `InvalidExpression`
+    with the column of the mistake.
+
+    >>> parse("last_n(3)")
+    last_n(n=3, keep_user=False)
+    >>> parse("last_user | strip_tool_calls")
+    compose(last_user(), strip_tool_calls(), strip_reasoning())
+    """
+    from handrail.filters.expressions import read_expression
+
+    return read_expression(expression)
+
+
 def load_entry_points() -> None:
     """Loads what other packages register through the entry point group `handrail.filters`."""
     from importlib.metadata import entry_points

@@ -3,8 +3,7 @@
 from functools import cache
 
 from handrail.filters.base import Filter
-from handrail.filters.expressions import parse
-from handrail.filters.registry import constructor
+from handrail.filters.registry import constructor, parse
 
 
 @constructor
