@@ -39,6 +39,44 @@ HEAVY = {
     "hashlib",
 }
 
+SELDOM = {
+    "json",
+    "handrail.agent.delegating",
+    "handrail.agent.evaluating",
+    "handrail.agent.fanning",
+    "handrail.agent.teams",
+    "handrail.filters.expressions",
+    "handrail.filters.finders",
+    "handrail.filters.redaction",
+    "handrail.filters.strings",
+    "handrail.sessions.again",
+    "handrail.sessions.boundaries",
+    "handrail.sessions.comparing",
+    "handrail.sessions.compressions",
+    "handrail.sessions.exports",
+    "handrail.sessions.formats",
+    "handrail.sessions.looking",
+    "handrail.sessions.replay",
+    "handrail.sessions.vaults",
+}
+FIRST_RUN = """
+import sys
+from handrail.agent import Agent, ScriptedModel, tool
+from handrail.filters import call
+
+@tool
+def pay(amount: int) -> str:
+    return "paid"
+
+billing = Agent("billing", model=ScriptedModel(["Paid."]))
+asked = [call("pay", call_id="c1", amount=3), call("transfer_to_billing", call_id="c2", reason="to be billed")]
+desk = Agent("desk", model=ScriptedModel(asked), tools=[pay], handoffs=[billing])
+desk.check()
+before = set(sys.modules)
+print(desk.run_sync("Bill me.", session=sys.argv[1]).output)
+print(*sorted(name for name in set(sys.modules) - before if name.partition(".")[0] in ("handrail", "json")))
+"""
+
 
 @pytest.fixture(scope="module")
 def graph() -> grimp.ImportGraph:
@@ -79,6 +117,18 @@ def test_importing_a_package_loads_no_heavy_library(package: str) -> None:
     command = [sys.executable, "-c", program]
     outcome = subprocess.run(command, capture_output=True, text=True, check=True)
     assert outcome.stdout.split() == []
+
+
+def test_importing_agents_opens_no_room_that_an_ordinary_run_does_without() -> None:
+    program = f"import sys, handrail.agent; print(*sorted({SELDOM} & set(sys.modules)))"
+    outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert outcome.stdout.split() == []
+
+
+def test_what_a_first_run_needs_is_there_when_its_agent_is_built(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", FIRST_RUN, str(tmp_path / "run.jsonl")]
+    outcome = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert outcome.stdout.split() == ["Paid.", "handrail.filters.branches"]
 
 
 def test_the_packages_share_one_namespace_without_a_file_of_its_own(root: Path) -> None:
