@@ -13,10 +13,7 @@ from handrail.sessions.lines import Progress
 from handrail.sessions.passphrases import Secret, hidden
 from handrail.sessions.places import Given, located
 from handrail.sessions.reader import Reading
-from handrail.sessions.records import (
-    HandoffRecord,
-    SubagentRecord,
-)
+from handrail.sessions.records import HandoffRecord, SubagentRecord
 
 NOT_RUN = "not run"
 """What stands in `edited` where a hook kept the seal from running."""
@@ -48,7 +45,7 @@ def crossings(path: Given, *, progress: Progress | None = None, passphrase: Secr
     Raises what `read` does, or `DamagedSession` at a line that is no record, was changed, or names what its session
     does not hold; what was given until then crossed.
     """
-    passphrase = hidden(passphrase)
     from handrail.sessions.boundaries import counted
 
+    passphrase = hidden(passphrase)
     return counted(Reading(located(path), progress, passphrase), {})

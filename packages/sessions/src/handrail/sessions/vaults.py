@@ -139,6 +139,10 @@ class Vault:
 
         return decode_next
 
+    def sealer(self, head: str, number: int) -> Sealer:
+        """What encrypts the records after the line with this hash, the first of them as record `number`."""
+        return Sealer(self, head, number)
+
 
 class Sealer:
     """Encrypts what a journal writes, and keeps count of it: a batch that did not arrive leaves no gap in the numbers.

@@ -137,16 +137,12 @@ class Journal:
             self.write(b"\n", link(tail.last))
         self.head = self.opened_at = link(tail.last) if tail.last else ZEROS
         if found.vault is not None:
-            from handrail.sessions.vaults import Sealer
-
-            self._sealer = Sealer(found.vault, self.head, found.number)
+            self._sealer = found.vault.sealer(self.head, found.number)
 
     def _begin(self, header: Header, vault: Vault | None) -> None:
         self.append(header)
         if vault is not None:
-            from handrail.sessions.vaults import Sealer
-
-            self._sealer = Sealer(vault, self.head, 2)
+            self._sealer = vault.sealer(self.head, 2)
         if self.fsync != "never":
             self.sync()
             self.sync_name()
