@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from handrail.agent.delivering import check_response, heard, settle, withdraw
-from handrail.agent.doors import met
+from handrail.agent.doors import met, stand_ins
 from handrail.agent.errors import NOTHING_SPENT, BuildError, InvalidAnswer, ModelError, RunError
 from handrail.agent.events import MessageDone
 from handrail.agent.handing import is_enabled
@@ -79,9 +79,11 @@ async def ask(turn: Turn) -> None:
 
 async def ask_model(request: ChatRequest) -> ChatResponse:
     """The innermost layer: the model itself. Each attempt draws its own message id, is counted and recorded."""
-    turn: Turn = request.run.turn
-    run, context, model = turn.run, request.run, met(request.model)
-    if model is not request.model:
+    context, model = request.run, request.model
+    turn: Turn = context.turn
+    run = turn.run
+    if stand_ins:
+        model = met(model)
         request = request.replace(model=model)
     if turn.budget.metered:
         turn.budget.check_call(model.name)

@@ -55,6 +55,7 @@ class Bound:
         "name",
         "names",
         "output",
+        "plain",
         "raised",
         "requires",
         "settings",
@@ -105,6 +106,8 @@ class Bound:
         self.crossing = compose_hook(layers, "around_handoff", cross)
         self.transforms = transforms_of(layers)
         self._without: dict[frozenset[int], Any] = {}
+        # All that its model can call are tools.
+        self.plain = not self.handoffs and self.output is None
         self.direct = any([tool.return_direct for tool in tools])
         self.raised = frozenset([error_class for error_class, how in agent.tool_errors.items() if how == "raise"])
         self.introduced: AgentRecord | None = None

@@ -51,12 +51,14 @@ async def answer_calls(turn: Turn, calls: Sequence[ToolCall]) -> Upshot:
     turn.calls.extend(calls)
     acceptance, before = turn.acceptance, turn.budget.handoffs
     results: dict[str, Message] = {}
-    ids = {call.id: turn.scope.ids.next() for call in calls}
+    next_id = turn.scope.ids.next
+    ids = {calls[0].id: next_id()} if len(calls) == 1 else {call.id: next_id() for call in calls}
     upshot = GOES_ON
     try:
         turn.batch += 1
         turn.finished = results
-        transfers, outputs, ordinary = _parted(turn, calls, ids, results)
+        is_plain = turn.bound.plain and turn.finish_reason != "length"
+        transfers, outputs, ordinary = ((), (), calls) if is_plain else _parted(turn, calls, ids, results)
         turn.contexts = NO_CONTEXTS
         granted, refusal = turn.budget.take_tool_calls(len(ordinary)) if ordinary else (0, None)
         if granted == 1:

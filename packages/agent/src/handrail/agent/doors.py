@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 StandIn: TypeAlias = "Callable[[Model], Model]"
 
 _reasons: list[str] = []
-_stand_ins: list[StandIn] = []
+stand_ins: list[StandIn] = []
+"""What models are stood in for by now, the innermost block's last: for a look before `met` is asked."""
 
 
 @contextmanager
@@ -38,13 +39,13 @@ def check_door(where: object) -> None:
 @contextmanager
 def stood_in(stand_in: StandIn) -> Iterator[None]:
     """Whatever model an agent asks while the block lasts, what `stand_in` makes of it is asked in its place."""
-    _stand_ins.append(stand_in)
+    stand_ins.append(stand_in)
     try:
         yield
     finally:
-        _stand_ins.remove(stand_in)
+        stand_ins.remove(stand_in)
 
 
 def met(model: "Model") -> "Model":
     """The model that is asked where this one was to be."""
-    return _stand_ins[-1](model) if _stand_ins else model
+    return stand_ins[-1](model) if stand_ins else model

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, TypeVar, get_args
 import msgspec
 
 from handrail.agent.deadlines import Span, bounded
-from handrail.agent.errors import BuildError, LimitExceeded, UnknownPrice
+from handrail.agent.errors import NOTHING_SPENT, BuildError, LimitExceeded, UnknownPrice
 from handrail.filters.fields import Once
 from handrail.sessions import Spent, Usage
 
@@ -83,6 +83,7 @@ class Limits(msgspec.Struct, frozen=True, dict=True):
 DEFAULT_LIMITS = Limits()
 NOTHING = Spent()
 NO_COST = Decimal()
+ONE_REQUEST = Usage(requests=1)
 
 
 IDLE = 1000
@@ -239,9 +240,7 @@ class Budget:
 
     def spend(self, model: str, usage: Usage) -> Usage:
         """Counts what one request to a model cost, here and around it, and gives it with the request counted."""
-        spent = Usage(
-            usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens, usage.requests or 1
-        )
+        spent = usage if usage.requests else ONE_REQUEST if usage == NOTHING_SPENT else _counted(usage)
         known = self.calls.get(model)
         if known is None:
             self.calls[model] = [spent]
@@ -324,3 +323,7 @@ class Budget:
 def total(by_model: Mapping[str, Usage]) -> Usage:
     """What all models cost together."""
     return Usage.total(list(by_model.values()))
+
+
+def _counted(usage: Usage) -> Usage:
+    return msgspec.structs.replace(usage, requests=1)

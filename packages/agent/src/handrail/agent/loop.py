@@ -222,7 +222,8 @@ class Turn(TurnState):
                         self.count_idle()
             if self.task is not None and self.task.cancelling() > self.cancels:
                 self.refuse_swallowed_cancel()  # before what was asked for begins
-            calls = self._calls_to_answer(jump)
+            answer = self.answer
+            calls = answer.tool_calls if jump is None and answer is not None else self._calls_to_answer(jump)
             outcome = await answer_calls(self, calls) if calls or self.requested else GOES_ON
             if emit is not None and begun:
                 self.tell(StepEnd, context.step)
@@ -232,9 +233,12 @@ class Turn(TurnState):
                 context.step -= 1
             if self.bound.lasting:
                 keep_lasting(self)
-            result = self._settled(jump, calls) if outcome is GOES_ON else self._ended_by(outcome)
-            if result is not None:
-                return result
+            if outcome is not GOES_ON:
+                return self._ended_by(outcome)
+            if jump is not None or not calls or self.acceptance is not None:
+                result = self._settled(jump, calls)
+                if result is not None:
+                    return result
             jump = None
 
     def _ended_by(self, outcome: Upshot) -> TurnResult:

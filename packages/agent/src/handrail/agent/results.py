@@ -105,25 +105,22 @@ def _message(turn: Turn, call: ToolCall, message_id: str, response: ToolResponse
     shown = response.value if response.content is None else response.content
     return Message(
         "tool",
-        _content(shown),
+        (Text(shown),) if type(shown) is str else _content(shown),
         id=message_id,
         agent=turn.bound.name,
         created_at=turn.run.clock(),
-        sensitivity=_label(response, tool),
+        sensitivity=_label(shown, response.sensitivity, tool),
         call_id=call.id,
         name=call.name,
         is_error=response.is_error,
     )
 
 
-def _label(response: ToolResponse, tool: Tool | None) -> str | None:
-    shown = response.value if response.content is None else response.content
+def _label(shown: Any, label: str | None, tool: Tool | None) -> str | None:
     given = tool.output_sensitivity if tool is not None else None
-    if response.sensitivity is None and (type(shown) is str or type(shown) is int):
+    if label is None and (type(shown) is str or type(shown) is int or not isinstance(shown, list | tuple | dict)):
         return given
-    if response.sensitivity is None and not isinstance(shown, list | tuple | dict):
-        return given
-    return highest(given, response.sensitivity, *_labels_within(shown))
+    return highest(given, label, *_labels_within(shown))
 
 
 def _labels_within(value: Any, depth: int = 20) -> Iterator[str | None]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _CHUNK = 64
 _DIGESTS = 64
 
+_new = object.__new__
 _NOTHING_HASHED: tuple[int, Any] = (0, None)
 
 
@@ -271,6 +272,6 @@ class History(Sequence[Message]):
 
 
 def _view(buffer: _Buffer, length: int) -> History:
-    history = History.__new__(History)
+    history: History = _new(History)
     history._buffer, history._length = buffer, length
     return history

@@ -256,8 +256,7 @@ class Message(Value, frozen=True, dict=True, omit_defaults=True, repr_omit_defau
         """The tool calls, in order."""
         content = self.content
         if len(content) == 1:
-            only = content[0]
-            return (only,) if type(only) is ToolCall else ()
+            return content if type(content[0]) is ToolCall else ()  # type: ignore[return-value]  # it holds one call
         return tuple([part for part in self.content if type(part) is ToolCall])
 
     def replace(self, **changes: Any) -> "Message":
