@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from handrail.filters import ToolCall, assistant
-from handrail.filters.canonical import DEEPEST, canonical, canonical_text
+from handrail.filters.canonical import DEEPEST, canonical, canonical_text, not_canonical
 
 
 def own(kind: str, text: str) -> str:
@@ -116,3 +116,12 @@ def test_large_whole_numbers_tell_calls_apart() -> None:
     one = assistant(ToolCall("c1", "find", '{"id":2512292042121000001}'))
     other = assistant(ToolCall("c1", "find", '{"id":2512292042121000002}'))
     assert one.digest != other.digest
+
+
+def test_of_the_arguments_of_many_calls_those_that_are_not_canonical_are_found_at_one_look() -> None:
+    canonical_ones = ['{"order":1,"words":["é\\n",null,true]}', "{}", '"two\\nlines"', "-7"]
+    assert not_canonical(canonical_ones) == []
+    for odd in ("", "{ }", '{"b":1,"a":2}', '"\\u00e9"'):
+        assert not_canonical([*canonical_ones, odd, "{}"]) == [4]
+    for odd in ('"a', "1\n2", '{"a":1}\n', '{"$handrail":1}', '"🍸"', "[[[[1]]]]"):
+        assert 4 in not_canonical([*canonical_ones, odd])

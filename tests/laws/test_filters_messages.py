@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handrail.filters import History, Message, digest
-from handrail.filters.canonical import OWN_KEY, canonical_text
+from handrail.filters.canonical import OWN_KEY, canonical_text, not_canonical
+from handrail.filters.digests import written
 from handrail.filters.errors import InvalidMessage
 from handrail.filters.messages import Part, canonical_json
 from handrail.filters.surveys import Survey
@@ -30,6 +31,17 @@ def test_our_sorted_encoding_is_the_canonical_json_of_the_standard(message: Mess
     encoded = canonical_json(message)
     assert encoded == rfc8785.dumps(json.loads(encoded))
     assert b"created_at" not in encoded
+
+
+@given(st.lists(messages, max_size=30))
+def test_what_is_written_of_many_is_what_is_written_of_each(several: list[Message]) -> None:
+    assert written(several) == [canonical_json(message) for message in several]
+
+
+@given(st.lists(plain.map(json.dumps) | st.text(st.sampled_from('{}[]",:1a \n'), max_size=9), max_size=5))
+def test_texts_that_are_said_to_stay_are_canonical(texts: list[str]) -> None:
+    odd = not_canonical(texts)
+    assert all([place in odd or canonical_text(text) == text for place, text in enumerate(texts)])
 
 
 @given(messages)

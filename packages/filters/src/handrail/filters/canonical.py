@@ -6,6 +6,7 @@ foreign JSON takes the path here. What RFC 8785 cannot carry becomes `{"$handrai
 
 import math
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Annotated, Any, TypeAlias
 
@@ -20,8 +21,9 @@ DEEPEST = 100
 one depend on who asks for it."""
 JSON: TypeAlias = dict[str, Any] | list[Any] | str | int | float | bool | None
 
+_encoder = msgspec.json.Encoder(order="sorted")
 _encode = msgspec.json.encode
-_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+_encode_sorted = _encoder.encode
 
 
 @cache
@@ -70,6 +72,21 @@ def canonical_text(text: str) -> str:
         return canonical(json.loads(text, object_pairs_hook=_object, parse_int=_integer)).decode()
     except ValueError:
         return text
+
+
+def not_canonical(texts: Sequence[str]) -> Sequence[int]:
+    """The places of the texts that `canonical_text` may change, by one look at all of them; the others stay."""
+    if not texts:
+        return ()
+    # No value holds a line's end, so a line that comes out as it went in is the canonical form of a whole value.
+    text = "".join([f"{each or '{}'}\n" for each in texts])
+    if OWN_KEY in text or not (text.isascii() or max(text) <= "\ud7ff"):
+        return range(len(texts))
+    try:
+        lines = _encoder.encode_lines(_exact().decode_lines(text)).decode().split("\n")
+    except msgspec.DecodeError:
+        return range(len(texts))
+    return [place for place, each in enumerate(texts) if place >= len(lines) or lines[place] != each]
 
 
 def canonical(value: Any) -> bytes:

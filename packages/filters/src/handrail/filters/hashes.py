@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from hashlib import _Hash
 
 _loaded: "Callable[[bytes], _Hash] | None" = None
@@ -17,3 +17,10 @@ def sha256(data: bytes = b"") -> "_Hash":
 
         _loaded = library
     return _loaded(data)
+
+
+def sha256_of_each(texts: "Iterable[bytes]") -> list[bytes]:
+    """The SHA-256 (32 bytes) of each of these."""
+    from hashlib import sha256 as hashed
+
+    return [hashed(text).digest() for text in texts]

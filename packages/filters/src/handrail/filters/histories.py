@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import msgspec
 
+from handrail.filters.digests import joined_digests
 from handrail.filters.hashes import sha256
 from handrail.filters.messages import Message
 from handrail.filters.surveys import Survey
@@ -216,7 +217,7 @@ class History(Sequence[Message]):
     def _running(self, buffer: _Buffer, length: int) -> str:
         hashed, running = buffer.hash_of(length)
         new = sha256() if running is None else running.copy()
-        new.update(b"".join([message.digest for message in buffer.items[hashed:length]]))
+        new.update(joined_digests(buffer.items[hashed:length]))
         if length > buffer.hashed:
             # What stood before is kept: a view that goes on from there another way need not begin anew.
             buffer.running_before = (buffer.hashed, buffer.running)

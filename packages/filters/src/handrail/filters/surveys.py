@@ -147,25 +147,35 @@ class Survey:
         if self.seen == end:
             return
         users: list[int] = []
+        transfers, waiting = self.transfer_calls, self.open_calls
         for place, message in enumerate(items[self.seen : end], self.seen):
-            role = message.role
+            role, content = message.role, message.content
             if not message.id and self.unnamed_at is None:
                 self.unnamed_at = place
             if message.pinned:
                 self.pinned.append(place)
+            only = content[0] if len(content) == 1 else None
             if role == "tool":
-                self._result(place, message)
+                if type(only) is Text and not transfers and message.call_id in waiting:
+                    del waiting[message.call_id]
+                else:
+                    self._result(place, message)
                 continue
             if role == "user":
                 users.append(place)
             elif role == "system":
                 self.systems.append(place)
-            if self.open_calls:
+            if waiting:
                 self._breaks(place)
-                self.open_calls = {}
-            content = message.content
-            if not (len(content) == 1 and type(content[0]) is Text and content[0].text):
-                self._said(place, role, message)
+                self.open_calls = waiting = {}
+            if type(only) is Text:
+                if only.text or role == "system":
+                    continue
+            elif type(only) is ToolCall and role == "assistant" and not only.transfer and not transfers:
+                waiting[only.id] = None
+                continue
+            self._said(place, role, message)
+            waiting = self.open_calls
         if users:
             self.users.extend(users)
         self.seen = end
@@ -196,9 +206,6 @@ class Survey:
     def _calls(self, place: int, role: str, calls: Sequence[ToolCall]) -> None:
         if role != "assistant":
             self._breaks(place)
-            return
-        if len(calls) == 1 and not calls[0].transfer and not self.transfer_calls:
-            self.open_calls = {calls[0].id: None}
             return
         self.open_calls = dict.fromkeys([call.id for call in calls])
         if len(self.open_calls) != len(calls):

@@ -1,0 +1,56 @@
+"""The digests of many messages at once: what `Message.digest` is for each, for less than it costs one by one."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from handrail.filters.canonical import not_canonical
+from handrail.filters.hashes import sha256_of_each
+from handrail.filters.messages import Message, ToolCall, canonical_json
+
+_FEW = 8
+_AT_ONCE = 1024
+"""How many messages are encoded into one text, so that it stays small."""
+
+_encode_lines = msgspec.json.Encoder(order="sorted").encode_lines
+
+
+def joined_digests(messages: Sequence[Message]) -> bytes:
+    """The digests of the messages (32 bytes each), joined; those that nobody has asked for yet are kept on them."""
+    if len(messages) <= _FEW:
+        return b"".join([message.digest for message in messages])
+    known = [message.__dict__ for message in messages]
+    missing = [kept for kept in known if "digest" not in kept]
+    if missing:
+        new = messages
+        if len(missing) < len(known):
+            new = [message for message, kept in zip(messages, known, strict=True) if "digest" not in kept]
+        for start in range(0, len(new), _AT_ONCE):
+            found = sha256_of_each(written(new[start : start + _AT_ONCE]))
+            for kept, digest in zip(missing[start : start + _AT_ONCE], found, strict=True):
+                kept["digest"] = digest
+    return b"".join([kept["digest"] for kept in known])
+
+
+def written(messages: Sequence[Message]) -> list[bytes]:
+    """The canonical JSON of each of the messages, as `canonical_json` gives it."""
+    # No line ends within one: in a text it is escaped.
+    lines = _undated(_encode_lines(messages)).split(b"\n")
+    lines.pop()
+    calls = [
+        (place, part.arguments)
+        for place, message in enumerate(messages)
+        if message.role == "assistant"
+        for part in message.content
+        if type(part) is ToolCall
+    ]
+    for number in not_canonical([arguments for _, arguments in calls]):
+        place, _ = calls[number]
+        lines[place] = canonical_json(messages[place])
+    return lines
+
+
+def _undated(text: bytes) -> bytes:
+    # Only the field itself reads like this: a quote within a text is escaped. `role` always follows.
+    first, *dated = text.split(b'"created_at":')
+    return b"".join([first, *[rest[rest.index(b",") + 1 :] for rest in dated]]) if dated else first
