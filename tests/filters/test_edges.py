@@ -6,6 +6,7 @@ from handrail.filters import (
     History,
     Message,
     NothingToHandOver,
+    Reasoning,
     ToolCall,
     assistant,
     breaches,
@@ -75,6 +76,26 @@ def test_a_message_left_empty_is_not_given() -> None:
 def test_a_view_without_transfers_is_given_as_it_is() -> None:
     held = view(user("Hello"), assistant("Hi."))
     assert edge_history(held, kind="handoff").messages is held
+
+
+def test_a_view_that_ends_in_a_transfer_gives_what_stands_before_it_and_goes_on() -> None:
+    held = view(user("Hello"), assistant("Hi."), assistant(Reasoning("hm"), TRANSFER))
+    edge = edge_history(held, "h1", kind="handoff")
+    assert (list(edge.messages), edge.altered) == ([*held[:2]], {2: None})
+    assert edge.messages.survey().open_calls == {}  # type: ignore[attr-defined]
+    again = assistant("Once more.", ToolCall("h2", "transfer_to_billing", transfer=True), id="m5")
+    on = held.extend([tool_result(TRANSFER, "Not now.", id="m3"), user("And?", id="m4"), again])
+    assert texts(edge_history(on, "h2", kind="handoff").messages) == ["Hello", "Hi.", "And?", "Once more."]
+    assert texts(edge.messages) == ["Hello", "Hi."]
+
+
+def test_a_message_that_the_boundary_does_not_give_as_it_is_stands_in_no_range() -> None:
+    held = view(user("Hello"), assistant("Over.", TRANSFER), user("And?"))
+    edge = edge_history(held, kind="handoff")
+    assert edge.crossed(tuple(held)) == ((0, 1), held[1], (2, 3))
+    assert edge.crossed(edge.messages) == ((0, 3),)
+    unnamed = History([user("Hello", id="m0"), user("And?"), user("Please.", id="m2")])
+    assert edge_history(unnamed, kind="handoff").crossed(unnamed) == ((0, 1), unnamed[1], (2, 3))
 
 
 def test_what_crossed_is_named_by_ranges_and_only_new_messages_are_written_out() -> None:

@@ -89,8 +89,8 @@ async def cross(request: HandoffRequest) -> HandoffResponse:
 
 
 def _notes(request: HandoffRequest, label: Tier | None) -> tuple[Note, ...]:
-    notes = (Note("reason", request.reason, label), Note("input", request.input, label))
-    return tuple([note for note in notes if note.text])
+    notes: tuple[Note, ...] = (Note("reason", request.reason, label),) if request.reason else ()
+    return (*notes, Note("input", request.input, label)) if request.input else notes
 
 
 async def cross_boundary(

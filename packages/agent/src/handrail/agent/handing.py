@@ -74,7 +74,7 @@ async def hand_over(
     """The first valid handoff wins; the others get a result that says so. False where the turn goes on."""
     said: dict[str, Back] = {}
     asked = turn.requested
-    if asked is not None and not await is_enabled(turn, asked.edge):
+    if asked is not None and asked.edge.enabled is not True and not await is_enabled(turn, asked.edge):
         raise HandoffRefused(f"{asked.target} is not available, and was handed the conversation by code")
     for call in transfers:
         if asked is not None:
@@ -114,7 +114,7 @@ async def hand_over(
 
 async def _asked(turn: Turn, call: ToolCall) -> Asked:
     edge, target = turn.bound.handoffs[call.name], turn.bound.targets[call.name]
-    if not await is_enabled(turn, edge):
+    if edge.enabled is not True and not await is_enabled(turn, edge):
         raise Refused(f"{target} is not available.")
     if turn.scope.path(target) in turn.scope.waiting:
         raise Refused(f"{target} waits for this answer; answer it in place of handing over.")

@@ -33,9 +33,13 @@ class Edge(msgspec.Struct, frozen=True):
     def crossed(self, seed: Messages) -> tuple[Crossed, ...]:
         """The seed as ranges of the view, and the messages that are not in it."""
         crossed: list[Crossed] = []
+        view, altered, length = self.view, self.altered, len(self.view)
         start = stop = -1
         for message in seed:
-            place = self.view.position(message.id)
+            if 0 < stop < length and view[stop] is message and message.id and stop not in altered:
+                stop += 1
+                continue
+            place = view.position(message.id)
             if place is None or not _same(self.at(place), message):
                 if stop > start:
                     crossed.append((start, stop))

@@ -17,7 +17,7 @@ import msgspec
 
 from handrail.filters.digests import joined_digests
 from handrail.filters.hashes import sha256
-from handrail.filters.messages import Message
+from handrail.filters.messages import Message, without_calls
 from handrail.filters.surveys import Survey
 from handrail.filters.transfers import Plain
 
@@ -104,7 +104,7 @@ class History(Sequence[Message]):
     _length: int
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
-        if isinstance(messages, History):
+        if type(messages) is History:
             self._buffer, self._length = messages._buffer, messages._length
         else:
             items = list(messages)
@@ -181,6 +181,10 @@ class History(Sequence[Message]):
             return self, {}
         buffer, length = self._buffer, self._length
         if buffer.plain is None:
+            last = length - 1
+            if transfers[0] == last and without_calls(buffer.items[last], transfers_only=True) is None:
+                # What was said last is the transfer alone, as at most handoffs: what stands before it needs no copy.
+                return self.prefix(last), {last: None}
             buffer.plain = Plain(buffer.fork(transfers[0]), transfers[0])
         plain = buffer.plain
         if length > plain.taken:

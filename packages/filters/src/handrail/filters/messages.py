@@ -329,6 +329,8 @@ def id_given_twice(messages: Iterable[Message]) -> str | None:
 def without_calls(message: Message, *, transfers_only: bool) -> Message | None:
     """The message without its tool calls (or only its transfer calls), or None where that leaves it empty."""
     parts = [part for part in message.content if not (type(part) is ToolCall and (part.transfer or not transfers_only))]
+    if not parts:
+        return None
     left = msgspec.structs.replace(message, content=tuple(parts))
     return None if is_empty(left) else left
 

@@ -47,7 +47,17 @@ class StripReasoning(Filter, frozen=True):
     """
 
     def __call__(self, history: Messages) -> Messages:
-        return tuple([left for message in history if (left := without_reasoning(message)) is not None])
+        # Words alone in which nothing can be hidden are most of what crosses, and are seen to be so here.
+        left = [
+            message
+            if len(content := message.content) == 1
+            and type(only := content[0]) is Text
+            and only.extra is None
+            and ("<" not in only.text or message.role != "assistant")
+            else without_reasoning(message)
+            for message in history
+        ]
+        return tuple([message for message in left if message is not None])
 
     @property
     def per_message(self) -> bool:

@@ -89,12 +89,12 @@ def restore(history: Messages, open_calls: OpenCalls) -> Repaired:
 
 def lawful(history: Messages) -> bool:
     """Whether the laws hold, every call answered. A `History` remembers how far it was checked."""
-    if isinstance(history, History):
+    if type(history) is History:
         survey = history.survey()
     else:
         survey = Survey()
         survey.advance(history, len(history))
-    return survey.lawful and not survey.open_calls
+    return survey.broken_at is None and not survey.open_calls
 
 
 def breaches(history: Messages) -> list[Breach]:

@@ -67,7 +67,7 @@ class Seal(Filter, frozen=True):
         Raises `FilterError` naming the step that failed, or `NothingToHandOver`.
         """
         messages = self._through(history, origin)
-        left = [kept for note in notes if (kept := _left(self.flat, note)) is not None]
+        left = [kept for note in notes if (kept := _left(self.flat, note)) is not None] if notes else []
         return self._answerable(messages, left, f"{asked_by}\0{len(history)}")
 
     def back(self, messages: Messages) -> Messages:
@@ -86,7 +86,7 @@ class Seal(Filter, frozen=True):
 
     def _answerable(self, messages: tuple[Message, ...], notes: list[Note], crossing: str) -> Messages:
         # The same words said again at a later handoff are another message: the place counts what had been said.
-        number = len(self.flat) + 1
+        number = len(self.flat) + 1 if notes else 0
         for note in notes:
             if note.label == "input":
                 messages = (*messages, made_by(number, len(messages), _as_user(note), crossing))

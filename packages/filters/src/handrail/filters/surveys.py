@@ -119,14 +119,21 @@ class Survey:
         """An independent survey of the first `length` messages, or of as many as this one has seen; without a walk."""
         new = Survey()
         new.seen = length = min(length, self.seen)
-        new.systems = self.systems[: bisect_left(self.systems, length)]
         new.users = self.users.below(length)
-        new.pinned = self.pinned[: bisect_left(self.pinned, length)]
-        new.transfers = self.transfers[: bisect_left(self.transfers, length)]
-        new.transfer_calls = {key: place for key, place in self.transfer_calls.items() if place < length}
+        if self.systems:
+            new.systems = self.systems[: bisect_left(self.systems, length)]
+        if self.pinned:
+            new.pinned = self.pinned[: bisect_left(self.pinned, length)]
+        if self.transfers and self.transfers[0] < length:
+            new.transfers = self.transfers[: bisect_left(self.transfers, length)]
+            new.transfer_calls = {key: place for key, place in self.transfer_calls.items() if place < length}
         new.broken_at = self.broken_at if self.broken_at is not None and self.broken_at < length else None
         new.unnamed_at = self.unnamed_at if self.unnamed_at is not None and self.unnamed_at < length else None
-        new.open_calls = self.open_calls.copy() if length == self.seen else _open(items, length)
+        if length == self.seen:
+            new.open_calls = self.open_calls.copy()
+        elif self.broken_at is not None or items[length].role == "tool":
+            # Else nothing is open there: in a lawful conversation only results follow a call that waits.
+            new.open_calls = _open(items, length)
         return new
 
     def go_on(self, other: Survey, start: int, end: int) -> None:

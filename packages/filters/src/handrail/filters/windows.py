@@ -13,7 +13,7 @@ from handrail.filters.repairs import owners
 
 def as_history(history: Messages) -> History:
     """The messages as a `History`; the same one where they are."""
-    return history if isinstance(history, History) else History(history)
+    return history if type(history) is History else History(history)
 
 
 def beside(history: History) -> set[int]:
@@ -28,8 +28,10 @@ def beside(history: History) -> set[int]:
 
 def last_others(history: History, n: int, uncounted: set[int]) -> list[int]:
     """The places of the last n messages that are not among the uncounted ones, from the end."""
-    places: list[int] = []
     place = len(history) - 1
+    if not uncounted:
+        return list(range(place, max(place - n, -1), -1))
+    places: list[int] = []
     while place >= 0 and len(places) < n:
         if place not in uncounted:
             places.append(place)

@@ -9,9 +9,10 @@ from handrail.filters.errors import InvalidFilter
 from handrail.filters.messages import Message, Messages, Opaque, Part, Text, ToolCall, is_empty
 from handrail.filters.registry import constructor, filter_kind
 from handrail.filters.repairs import owners
-from handrail.filters.sensitivity import Tier, highest, label, part_token, token
+from handrail.filters.sensitivity import Tier, highest, label, part_token, token, token_tier
 
 OnDrop = Literal["remove", "placeholder"]
+_NO_OUTPUT = frozenset({Text, ToolCall})
 
 
 @filter_kind("strip-sensitive-outputs")
@@ -29,7 +30,12 @@ class StripSensitiveOutputs(Filter, frozen=True):
             raise InvalidFilter(f"on_drop is 'remove' or 'placeholder', not {self.on_drop!r}")
 
     def __call__(self, history: Messages) -> Messages:
-        found = {place: tier for place, message in enumerate(history) if (tier := _sensitive(message)) is not None}
+        found = {
+            place: tier
+            for place, message in enumerate(history)
+            if not (message.role != "tool" and len(message.content) == 1 and type(message.content[0]) in _NO_OUTPUT)
+            and (tier := _sensitive(message)) is not None
+        }
         if not found:
             return history
         cut = _calls(history, found) if self.on_drop == "remove" else {}
@@ -78,6 +84,9 @@ def strip_sensitive_outputs(*, on_drop: OnDrop = "remove") -> StripSensitiveOutp
 
 def _sensitive(message: Message) -> Tier | None:
     parts = message.content
+    only = parts[0] if len(parts) == 1 else None
+    if type(only) is Text and message.sensitivity is only.sensitivity is only.extra is None:
+        return token_tier(only.text) if message.role == "tool" else None
     if message.role != "tool":
         parts = tuple([part for part in parts if type(part) is Opaque and part.family == "tool"])
     elif not parts:
