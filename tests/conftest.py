@@ -11,6 +11,7 @@ from hypothesis import settings
 from servers import aimock as model_server
 from servers import postgres
 from servers.aimock import Aimock
+from servers.forks import Fork, standing_by
 
 ROOT = Path(__file__).parent.parent
 
@@ -41,6 +42,16 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("needs the folder of real transcripts that HANDRAIL_SHARED names")
     return folder
+
+
+@pytest.fixture(scope="module")
+def fork() -> Iterator[Fork]:
+    """Runs modules as `python -m` does, each in a process of its own, without the imports of a new interpreter.
+
+    Each module of tests has its own, as which plugins a pytest loads decides how it imports them.
+    """
+    with standing_by(env=os.environ) as fork:
+        yield fork
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """What tests of agents use: the boundaries that a run crossed, and scripts that must be used up."""
 
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,7 @@ import pytest
 from handrail.agent import Agent, RunResult, ScriptedModel, to_tool
 from handrail.agent.testing import Scripted, assert_handoffs, scripted
 from handrail.filters import FixedClock, FixedIds, call
+from servers.forks import Fork
 
 __all__ = ["scripted"]
 
@@ -54,10 +54,9 @@ def test_a_scripted_model_answers_in_order(scripted: Scripted) -> None:
     assert [agent.run_sync(word).output for word in ("Hi", "I go")] == ["Hello.", "Bye."]
 
 
-def test_answers_that_nobody_asked_for_fail_when_the_test_ends(tmp_path: Path) -> None:
+def test_answers_that_nobody_asked_for_fail_when_the_test_ends(tmp_path: Path, fork: Fork) -> None:
     (tmp_path / "conftest.py").write_text("from handrail.agent.testing import scripted\n")
     (tmp_path / "test_script.py").write_text("def test_it(scripted):\n    scripted('Hello.', name='greeter')\n")
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    outcome = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False)
+    outcome = fork("pytest", "-p", "no:cacheprovider", "-p", "no:xdist", cwd=tmp_path, env=os.environ)
     assert outcome.returncode == 1
     assert "ScriptError: 1 answers of greeter were not asked for; the next is 'Hello.'" in outcome.stdout

@@ -4,7 +4,7 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TypeAlias
@@ -12,9 +12,9 @@ from typing import TypeAlias
 import pytest
 
 from handrail.cli.main import main
+from servers.forks import Fork, Outcome, standing_by
 
 COMMAND = [sys.executable, "-W", "error", "-m", "handrail.cli"]
-Outcome: TypeAlias = "subprocess.CompletedProcess[str]"
 Run: TypeAlias = Callable[..., Outcome]
 
 
@@ -24,9 +24,26 @@ def quiet_environment() -> dict[str, str]:
     return {**kept, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
 
 
+@pytest.fixture(scope="session")
+def forked() -> Iterator[Fork]:
+    """Starts commands in processes that have imported what commands import, which is most of what a start takes."""
+    with standing_by("-W", "error", env=quiet_environment()) as fork:
+        yield fork
+
+
 @pytest.fixture
-def handrail(tmp_path: Path) -> Run:
+def handrail(tmp_path: Path, forked: Fork) -> Run:
     """Runs the command in `tmp_path`: `handrail("stats", "a.jsonl", input="")`."""
+
+    def run(*arguments: str | Path, input: str = "") -> Outcome:
+        return forked("handrail.cli", *map(str, arguments), cwd=tmp_path, env=quiet_environment(), input=input)
+
+    return run
+
+
+@pytest.fixture
+def handrail_anew(tmp_path: Path) -> Run:
+    """The same with an interpreter that is started for it, after `before()`: for what its start and its end decide."""
 
     def run(*arguments: str | Path, input: str = "", before: Callable[[], None] | None = None) -> Outcome:
         return subprocess.run(

@@ -7,8 +7,8 @@ import pytest
 from cli.conftest import Run, one_line
 
 
-def test_without_arguments_it_shows_what_it_can_do(handrail: Run) -> None:
-    outcome = handrail()
+def test_without_arguments_it_shows_what_it_can_do(handrail_anew: Run) -> None:
+    outcome = handrail_anew()
     assert outcome.returncode == 0
     commands = ("demo", "run", "filter", "import", "export", "verify", "diff", "stats")
     assert all(name in outcome.stdout for name in commands)
@@ -55,8 +55,8 @@ def test_a_traceback_is_shown_when_it_is_asked_for_and_only_then(handrail: Run) 
     assert outcome.returncode == 2
 
 
-def test_it_says_which_version_it_is(handrail: Run) -> None:
-    assert handrail("--version").stdout.startswith("handrail 0.")
+def test_it_says_which_version_it_is(handrail_anew: Run) -> None:
+    assert handrail_anew("--version").stdout.startswith("handrail 0.")
 
 
 def test_a_file_cannot_move_the_cursor_or_add_lines(handrail: Run, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_file_cannot_move_the_cursor_or_add_lines(handrail: Run, tmp_path: Pat
     assert "\x07" not in said
 
 
-def test_standard_output_that_nobody_reads_is_no_traceback(handrail: Run, desk_session: Path) -> None:
+def test_standard_output_that_nobody_reads_is_no_traceback(handrail_anew: Run, desk_session: Path) -> None:
     import os
 
     def close_output() -> None:
@@ -74,7 +74,7 @@ def test_standard_output_that_nobody_reads_is_no_traceback(handrail: Run, desk_s
         os.close(reading)
         os.dup2(writing, 1)
 
-    outcome = handrail("filter", desk_session, "--agent", "triage", "--filter", "full", before=close_output)
+    outcome = handrail_anew("filter", desk_session, "--agent", "triage", "--filter", "full", before=close_output)
     assert "Traceback" not in outcome.stderr
     assert outcome.returncode == 1
 
@@ -83,14 +83,14 @@ def test_standard_output_that_nobody_reads_is_no_traceback(handrail: Run, desk_s
     "command", [["verify"], ["verify", "--json"], ["stats"], ["filter"], ["export", "--to", "openai-chat"]]
 )
 def test_standard_output_that_is_full_is_one_line_and_a_failure(
-    handrail: Run, desk_session: Path, command: list[str]
+    handrail_anew: Run, desk_session: Path, command: list[str]
 ) -> None:
-    outcome = handrail(*command, desk_session, before=lambda: _output_to("/dev/full"))
+    outcome = handrail_anew(*command, desk_session, before=lambda: _output_to("/dev/full"))
     assert "the output could not be written: No space left on device" in one_line(outcome, 1)
 
 
-def test_help_that_has_no_room_is_a_failure_too(handrail: Run) -> None:
-    assert "could not be written" in one_line(handrail("--help", before=lambda: _output_to("/dev/full")), 1)
+def test_help_that_has_no_room_is_a_failure_too(handrail_anew: Run) -> None:
+    assert "could not be written" in one_line(handrail_anew("--help", before=lambda: _output_to("/dev/full")), 1)
 
 
 def _output_to(place: str) -> None:
@@ -101,21 +101,21 @@ def _output_to(place: str) -> None:
 
 @pytest.mark.parametrize("command", ["verify", "stats", "filter"])
 def test_a_command_whose_standard_streams_are_closed_does_its_work(
-    handrail: Run, desk_session: Path, command: str
+    handrail_anew: Run, desk_session: Path, command: str
 ) -> None:
     import os
 
-    outcome = handrail(command, desk_session, before=lambda: os.closerange(0, 3))
+    outcome = handrail_anew(command, desk_session, before=lambda: os.closerange(0, 3))
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("command", [["filter"], ["stats"], ["verify"]])
 def test_a_file_whose_name_is_no_utf_8_is_told_as_json_all_the_same(
-    handrail: Run, desk_session: Path, command: list[str]
+    handrail_anew: Run, desk_session: Path, command: list[str]
 ) -> None:
     import json
 
     odd = desk_session.rename(desk_session.with_name("odd \udcff.jsonl"))
-    outcome = handrail(*command, odd.name, "--json")
+    outcome = handrail_anew(*command, odd.name, "--json")
     assert outcome.returncode == 0, outcome.stderr
     assert json.loads(outcome.stdout)["file"] == "odd \ufffd.jsonl"

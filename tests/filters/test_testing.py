@@ -37,8 +37,9 @@ from handrail.filters import (
 )
 from handrail.filters.messages import File, Image, Opaque, Reasoning, Text, ToolCall
 from handrail.filters.testing import assert_filter, assert_never_crosses, assert_seals, transcript
+from servers.forks import Fork, Outcome
 
-Pytest: TypeAlias = Callable[..., "subprocess.CompletedProcess[str]"]
+Pytest: TypeAlias = Callable[..., Outcome]
 
 HISTORY = (
     user("I was charged twice.", id="m1"),
@@ -59,25 +60,25 @@ def test_the_last_two_cross(snapshot):
 """
 
 
-def pytest_in(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def pytest_in(folder: Path, fork: Fork, *arguments: str) -> Outcome:
     """Runs pytest on what stands in a folder, as a person would, with the plugins found by their entry points."""
-    command = [sys.executable, "-m", "pytest", "-W", "error", "-p", "no:asyncio", "-p", "no:cacheprovider", *arguments]
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, timeout=60, check=False)
+    command = ["pytest", "-W", "error", "-p", "no:asyncio", "-p", "no:cacheprovider", *arguments]
+    return fork(*command, cwd=folder, env=environment)
 
 
 @pytest.fixture
-def run_pytest(tmp_path: Path) -> Pytest:
+def run_pytest(tmp_path: Path, fork: Fork) -> Pytest:
     """Runs pytest on what stands in `tmp_path`."""
-    return partial(pytest_in, tmp_path)
+    return partial(pytest_in, tmp_path, fork)
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def written(tmp_path_factory: pytest.TempPathFactory, fork: Fork) -> Path:
     """A folder with a suite, its snapshots written."""
     folder = tmp_path_factory.mktemp("written")
     (folder / "test_shop.py").write_text(SUITE)
-    assert pytest_in(folder, "--snapshot-update").returncode == 0
+    assert pytest_in(folder, fork, "--snapshot-update").returncode == 0
     return folder
 
 

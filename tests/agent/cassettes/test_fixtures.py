@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -12,8 +10,8 @@ import pytest
 
 from servers import aimock as model_server
 from servers.aimock import Aimock
+from servers.forks import Fork, Outcome
 
-Outcome: TypeAlias = "subprocess.CompletedProcess[str]"
 Run: TypeAlias = Callable[..., Outcome]
 
 ECHO = """
@@ -45,23 +43,16 @@ async def test_streamed(cassette):
 
 
 @pytest.fixture
-def pytest_run(tmp_path: Path) -> Run:
+def pytest_run(tmp_path: Path, fork: Fork) -> Run:
     """Runs pytest on the files of `tmp_path`, where nothing says that this is CI."""
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["handrail.agent.testing"]\n')
     (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_mode = auto\n")
 
     def run(*arguments: str, **environment: str) -> Outcome:
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("OPENAI_", "CI", "PYTEST_"))}
-        plain = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "pytest_asyncio.plugin"]
-        return subprocess.run(
-            [*plain, *arguments],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            env={**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment},
-            timeout=120,
-            check=False,
-        )
+        plain = ["pytest", "-q", "-p", "no:cacheprovider", "-p", "pytest_asyncio.plugin"]
+        alone = {**kept, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", **environment}
+        return fork(*plain, *arguments, cwd=tmp_path, env=alone)
 
     return run
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from cli.conftest import Outcome, Run, one_line
+from cli.conftest import Run, one_line
 from handrail.agent import Agent, ScriptedModel, handoff, to_tool, tool
 from handrail.filters import assistant, call, full, user
 from handrail.sessions import Session, read
 from handrail.sessions.records import HandoffRecord
+from servers.forks import Outcome
 
 NOTHING_OF_PARCELS = """
 [[rule]]

@@ -107,10 +107,10 @@ def test_a_named_session_in_which_nothing_was_said_says_so(handrail: Run, tmp_pa
     assert verify(tmp_path / "new.jsonl").ok
 
 
-def test_bytes_that_are_no_text_are_answered_all_the_same(handrail: Run, tmp_path: Path) -> None:
+def test_bytes_that_are_no_text_are_answered_all_the_same(handrail_anew: Run, tmp_path: Path) -> None:
     (tmp_path / "odd.txt").write_bytes(b"Where is parcel 8841? \xff\xfe\n")
     with (tmp_path / "odd.txt").open("rb") as odd:
-        outcome = handrail("demo", "--session", "odd.session.jsonl", before=partial(os.dup2, odd.fileno(), 0))
+        outcome = handrail_anew("demo", "--session", "odd.session.jsonl", before=partial(os.dup2, odd.fileno(), 0))
     assert "Parcel 8841 (office chair) is in transit" in outcome.stdout
     assert outcome.returncode == 0
 
@@ -203,16 +203,16 @@ def test_what_cannot_work_is_told_before_anybody_types(
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_a_folder_that_may_not_be_written_to_is_told_before_anybody_types(handrail: Run, tmp_path: Path) -> None:
+def test_a_folder_that_may_not_be_written_to_is_told_before_anybody_types(handrail_anew: Run, tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o555)
-    outcome = handrail("demo", "--session", "closed/a.jsonl", input="Hello\n", before=obey_permissions)
+    outcome = handrail_anew("demo", "--session", "closed/a.jsonl", input="Hello\n", before=obey_permissions)
     assert "closed/a.jsonl: cannot be written to: Permission denied" in one_line(outcome, 1)
     assert "you>" not in outcome.stdout
 
 
-def test_a_full_disk_loses_nothing_that_was_written(handrail: Run, tmp_path: Path) -> None:
-    outcome = handrail("demo", "--session", "full.jsonl", input=TALK, before=partial(full_after, 6000))
+def test_a_full_disk_loses_nothing_that_was_written(handrail_anew: Run, tmp_path: Path) -> None:
+    outcome = handrail_anew("demo", "--session", "full.jsonl", input=TALK, before=partial(full_after, 6000))
     assert "full.jsonl: File too large; the journal is whole up to byte" in one_line(outcome, 1)
     assert verify(tmp_path / "full.jsonl").state == "intact"
     assert Session(tmp_path / "full.jsonl").log[0].text == "Where is parcel 8841?"

@@ -163,9 +163,9 @@ def test_an_export_of_one_view_holds_that_view(handrail: Run, desk_session: Path
     ],
 )
 def test_an_export_that_cannot_be_made_is_told_in_one_line(
-    handrail: Run, desk_session: Path, tmp_path: Path, arguments: list[str], code: int, said: str
+    handrail_anew: Run, desk_session: Path, tmp_path: Path, arguments: list[str], code: int, said: str
 ) -> None:
     (tmp_path / "closed").mkdir(mode=0o555)
-    outcome = handrail("export", desk_session, *arguments, before=obey_permissions)
+    outcome = handrail_anew("export", desk_session, *arguments, before=obey_permissions)
     assert said in one_line(outcome, code)
     assert outcome.stdout == ""

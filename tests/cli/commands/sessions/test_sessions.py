@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import COMMAND, Outcome, Run, one_line, quiet_environment
+from cli.conftest import COMMAND, Run, one_line, quiet_environment
 from handrail.filters import ToolCall, assistant, tool_result, user
 from handrail.sessions import MessageRecord, Session, Store, ToolResultRecord, open_store
+from servers.forks import Outcome
 from sessions.conversations import secret
 
 CALL = ToolCall("c1", "find_invoice", '{"number":"1042"}')
