@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
+import certifi
 import pytest
 from hypothesis import settings
 
@@ -14,6 +15,7 @@ from servers.aimock import Aimock
 from servers.forks import Fork, standing_by
 
 ROOT = Path(__file__).parent.parent
+END = "-----END CERTIFICATE-----"
 
 settings.register_profile("handrail", deadline=None, print_blob=True)
 settings.load_profile("handrail")
@@ -42,6 +44,17 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("needs the folder of real transcripts that HANDRAIL_SHARED names")
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A client reads all certificates there are, for 30 ms each time; no server of a test shows one."""
+    bundle = Path(certifi.where()).read_text()
+    first = tmp_path_factory.mktemp("certificates") / "one.pem"
+    first.write_text(bundle[: bundle.index(END) + len(END)] + "\n")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("SSL_CERT_FILE", str(first))
+        yield
 
 
 @pytest.fixture(scope="module")

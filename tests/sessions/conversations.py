@@ -45,6 +45,12 @@ def secret(words: str = WORDS) -> Passphrase:
     return Passphrase(words, cost=CHEAP)
 
 
+def put(path: Path, data: bytes) -> None:
+    """Makes the file anew. To write over one takes a hundred times as long where the file system keeps the old safe."""
+    path.unlink(missing_ok=True)
+    path.write_bytes(data)
+
+
 def rechained(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> Path:
     """A session beside this one, of its lines after a change, in a chain of their own."""
     made = path.with_name("rechained.jsonl")

@@ -23,7 +23,7 @@ from handrail.sessions import (
 )
 from handrail.sessions.compressions import FREE, LONGEST_LINE, MOST_TIMES, compressing
 from handrail.sessions.opening import Compression
-from sessions.conversations import Conversation, secret
+from sessions.conversations import Conversation, put, secret
 
 KINDS: list[Compression] = ["gzip", "zstd"]
 SUFFIX = {"gzip": ".gz", "zstd": ".zst"}
@@ -83,7 +83,7 @@ def test_cut_off_anywhere_a_compressed_copy_is_damaged_or_no_session(
     whole = export(path, tmp_path / "sealed", compression=kind).read_bytes()
     cut = tmp_path / "cut"
     for length in range(4, len(whole), 37):
-        cut.write_bytes(whole[:length])
+        put(cut, whole[:length])
         verdict = verify(cut)
         assert (verdict.state, verdict.ok) == ("damaged", False)
         assert verdict.line is not None
@@ -99,7 +99,7 @@ def test_one_changed_byte_of_the_compressed_data_is_never_intact(path: Path, tmp
     lines = [line for _, _, line, _ in read(tmp_path / "sealed").lines()]
     changed = tmp_path / "changed"
     for place in range(10, len(whole), 11):
-        changed.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
+        put(changed, whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
         verdict = verify(changed)
         # What a decoder does not look at, such as padding, may change: then every line is the same.
         assert verdict.state == "damaged" or [line for _, _, line, _ in read(changed).lines()] == lines

@@ -40,7 +40,7 @@ from handrail.sessions import (
     verify,
 )
 from handrail.sessions.records import AnyRecord, Footer, Header
-from sessions.conversations import Conversation
+from sessions.conversations import Conversation, put
 
 
 @custom_filter("sessions-test/last-two")
@@ -86,7 +86,7 @@ def test_one_changed_byte_anywhere_is_never_intact(tmp_path: Path) -> None:
     data = export(desk(tmp_path / "s"), tmp_path / "sealed").read_bytes()
     changed = tmp_path / "changed"
     for place in range(200, len(data) - 1, 97):
-        changed.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        put(changed, data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
         line = data[:place].count(b"\n") + 1
         verdict = verify(changed, integrity_only=True)
         assert verdict.state in ("damaged", "tampered")
@@ -326,7 +326,7 @@ def test_one_changed_byte_of_the_footer_is_told_whichever_it_is(tmp_path: Path) 
     changed = tmp_path / "changed"
     for place in range(data[:-1].rindex(b"\n") + 1, len(data)):
         for byte in {data[place] ^ 1, data[place] ^ 0x20, 0, 0x20, 0x0A, 0x7D} - {data[place]}:
-            changed.write_bytes(data[:place] + bytes([byte]) + data[place + 1 :])
+            put(changed, data[:place] + bytes([byte]) + data[place + 1 :])
             verdict = verify(changed)
             assert not verdict.ok, (place, byte, verdict)
 

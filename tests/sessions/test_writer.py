@@ -32,7 +32,7 @@ from handrail.sessions import (
     verify,
 )
 from handrail.sessions.writer import Fsync
-from sessions.conversations import full_disk
+from sessions.conversations import full_disk, put
 
 
 def said(text: str) -> MessageRecord:
@@ -120,7 +120,7 @@ def test_torn_at_every_byte_the_conversation_goes_on(path: Path, tmp_path: Path)
     data = path.read_bytes()
     for cut in range(kept, len(data)):
         torn = tmp_path / "torn.jsonl"
-        torn.write_bytes(data[:cut])
+        put(torn, data[:cut])
         with Journal.open(torn, fsync="never") as journal:
             assert (journal.recovered is None) == (cut == kept)
             journal.append(said("after"))

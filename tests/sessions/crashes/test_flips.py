@@ -28,7 +28,7 @@ from handrail.sessions import (
     verify,
 )
 from handrail.sessions.lines import link
-from sessions.conversations import WORDS, Conversation, secret
+from sessions.conversations import WORDS, Conversation, put, secret
 
 KINDS = ("plain", "encrypted", "sealed", "sealed encrypted", "gzip", "zstd")
 
@@ -50,7 +50,7 @@ class Kept:
 
     def found(self, path: Path, data: bytes) -> str:
         """What is found of the file after a change: a state, or the name of an error of ours."""
-        path.write_bytes(data)
+        put(path, data)
         try:
             verdict = verify(path, passphrase=self.passphrase)
         except SessionError as error:
@@ -169,7 +169,7 @@ def test_a_flipped_bit_of_a_long_conversation_is_found_before_its_last_line(fold
     data = bytearray(path.read_bytes())
     data[place % (data.rstrip(b"\n").rfind(b"\n") + 1)] ^= 1 << bit
     changed = folder / "long-changed"
-    changed.write_bytes(data)
+    put(changed, bytes(data))
     try:
         found: str = verify(changed).state
     except (NotASession, UnsupportedVersion) as error:
