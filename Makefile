@@ -8,13 +8,15 @@ PACKAGES := packages/filters packages/sessions packages/agent packages/cli
 CHECKED := $(wildcard packages/*/src tests examples benchmarks)
 ARGS ?=
 
-.PHONY: demo test check bench format lock clean
+.PHONY: demo test browser check bench format lock clean
 
 demo: .venv/.packages
 	@exec $(BIN)/handrail demo $(ARGS)
 
-# The tests start many processes: each would compile all it imports where the environment keeps byte code off the disk.
-test: .venv/.servers .venv/.browser
+# Where there is no Chromium, it is fetched while the packages are. The tests start many processes: each would compile
+# all it imports where the environment keeps byte code off the disk.
+test:
+	@$(MAKE) --no-print-directory --jobs=2 .venv/.servers browser
 	@PYTHONDONTWRITEBYTECODE= exec $(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
 check: .venv/.packages
@@ -42,7 +44,9 @@ clean:
 .venv/.lock: requirements.txt
 	@test -n "$(PYTHON)" || { echo "Handrail needs Python 3.11 or newer: make PYTHON=/path/to/python3" >&2; exit 1; }
 	$(PYTHON) -m venv --clear .venv </dev/null
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt </dev/null
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes \
+		-r requirements.txt </dev/null
+	-@$(BIN)/python -m compileall -qq -j 0 .venv/lib # on all cores, where pip would use one
 	@touch $@
 
 .venv/.packages: .venv/.lock $(PACKAGES:%=%/pyproject.toml)
@@ -56,5 +60,5 @@ clean:
 	@tests/servers/install && touch $@ || { echo "make: going on without the npm model server" >&2; test -z "$$CI"; }
 
 # The browser that pages are tested in. Without it their tests are skipped, which a CI run does not allow.
-.venv/.browser: .venv/.packages tests/cli/viewer/install
-	@tests/cli/viewer/install && touch $@ || { echo "make: going on without Chromium" >&2; test -z "$$CI"; }
+browser:
+	@tests/cli/viewer/install || { echo "make: going on without Chromium" >&2; test -z "$$CI"; }

@@ -23,6 +23,8 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--disable-frame-rate-limit",  # no screen sets the pace
+    "--disable-gpu-vsync",
 ]
 Look: TypeAlias = Callable[..., Awaitable[Page]]
 
