@@ -1,4 +1,4 @@
-"""Runs a module as `python -m` does, in a process of its own that need not import everything again.
+"""Runs a module as `python -m` does, or a file, in a process of its own that need not import everything again.
 
 A process that stands by forks a child for each run. The child gets arguments, a folder, an environment and standard
 streams of its own, runs the module as `__main__`, and ends as an interpreter ends. What a child had to import of what
@@ -105,11 +105,16 @@ def _run(argv: Sequence[str], folder: str, environment: Mapping[str, str], strea
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    sys.path.insert(0, folder)
+    file = argv[0].endswith(".py")
+    sys.path.insert(0, str(Path(argv[0]).parent) if file else folder)
     sys.argv = list(argv)
     before = set(sys.modules)
     try:
-        runpy.run_module(argv[0], run_name="__main__", alter_sys=True)
+        if file:
+            runpy.run_path(argv[0], run_name="__main__")
+        else:
+            runpy.run_module(argv[0], run_name="__main__", alter_sys=True)
+        sys.exit()
     finally:
         with open(saying, "w") as told:
             told.write(" ".join(_installed(set(sys.modules) - before)))
