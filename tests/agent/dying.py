@@ -6,7 +6,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import cast
 
-from handrail.agent import Agent, FunctionModel, Model, ScriptedModel, handoff
+from handrail.agent import Agent, FunctionModel, Limits, Model, ScriptedModel, handoff
 from handrail.agent.kernel import ChatRequest
 from handrail.filters import ToolCall, call, full
 from handrail.sessions import Session
@@ -58,5 +58,5 @@ def talk(tell: Tell, path: str, fsync: str, words: str, seed: str) -> None:
     tell("begun")
     with Session(path, fsync=cast(Fsync, fsync), passphrase=secret(words) if words else None) as session:
         while True:
-            result = asyncio.run(agent.run("Please see to it.", session=session))
+            result = asyncio.run(agent.run("Please see to it.", session=session, limits=Limits.only()))
             tell(f"answered {result.messages[-1].id}")
