@@ -5,7 +5,7 @@ from hashlib import sha256
 
 import pytest
 
-from handrail.sessions.lines import ZEROS, chained, each_line, follows, link, prev_of
+from handrail.sessions.lines import ZEROS, all_follow, chained, each_block, each_line, follows, link, links, prev_of
 
 
 def test_a_line_names_the_hash_of_the_line_before_it() -> None:
@@ -29,6 +29,37 @@ def test_a_record_says_its_place_in_a_batch() -> None:
 def test_lines_come_with_their_numbers_and_offsets_up_to_the_end_that_was_asked_for() -> None:
     assert list(each_line(io.BytesIO(b"ab\ncde\nf"), 7)) == [(1, 0, b"ab"), (2, 3, b"cde")]
     assert list(each_line(io.BytesIO(b"ab\ncde\nf"), 8)) == [(1, 0, b"ab"), (2, 3, b"cde"), (3, 7, b"f")]
+
+
+def test_lines_that_come_together_are_those_that_come_one_by_one() -> None:
+    data = b"".join([b"x" * (number * 37 % 5000) + b"\n" for number in range(400)]) + b"\n" + b"y" * 200_000 + b"\nz"
+    apart = [line.removesuffix(b"\n") for line in io.BytesIO(data)]
+    for end in (len(data), len(data) - 2, len(data) - 100_000):
+        blocks = list(each_block(io.BytesIO(data), end))
+        together = [line for _, _, lines in blocks for line in lines]
+        assert b"\n".join(together) == data[:end].removesuffix(b"\n")
+        assert together[:-1] == apart[: len(together) - 1]
+        assert [data[offset : offset + len(lines[0])] for _, offset, lines in blocks] == [
+            lines[0] for _, _, lines in blocks
+        ]
+        assert [sum([len(lines) for _, _, lines in blocks[:at]]) + 1 for at in range(len(blocks))] == [
+            number for number, _, _ in blocks
+        ]
+
+
+def test_lines_follow_together_only_where_each_of_them_does() -> None:
+    lines, prevs = [], [ZEROS]
+    for number in range(5):
+        lines.append(chained(prevs[-1], 0, b'{"kind":"%d"}' % number))
+        prevs.append(link(lines[-1]))
+    assert links(lines) == prevs[1:]
+    assert all_follow(lines, prevs[:5], prevs[:5])
+    for place in range(5):
+        others = [*lines[:place], b" " + lines[place], *lines[place + 1 :]]
+        taken = [*prevs[:place], "a" * 64, *prevs[place + 1 : 5]]
+        assert not all_follow(others, prevs[:5], prevs[:5])
+        assert not all_follow(lines, prevs[:5], taken)
+        assert not all_follow(lines, taken, taken)
 
 
 def test_progress_is_told_in_bytes() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -30,6 +31,7 @@ from handrail.sessions import (
     DamagedSession,
     HandoffRecord,
     Journal,
+    MessageRecord,
     NotASession,
     Session,
     Unknown,
@@ -134,6 +136,36 @@ def test_a_broken_line_is_damage_with_its_number(tmp_path: Path) -> None:
     verdict = verify(path)
     assert (verdict.state, verdict.line) == ("damaged", 7)
     assert "it is not JSON" in str(verdict)
+
+
+WRONG: dict[str, tuple[Callable[[bytes], bytes], str, dict[str, int]]] = {
+    "no record": (lambda line: b"{broken", "damaged", {}),
+    "another link": (lambda line: line.replace(b'{"prev":"', b'{"prev":"0', 1), "tampered", {}),
+    "two links": (lambda line: line[:-1] + b',"prev":"%b"}' % (b"0" * 64), "tampered", {}),
+    "a batch's end": (lambda line: line[:75] + b'"batch":-1,' + line[75:], "tampered", {}),
+    "other words": (lambda line: line.replace(b"Word", b"Ward"), "tampered", {"message": 1}),
+    "another kind": (lambda line: line.replace(b'"message"', b'"massage"', 1), "tampered", {"massage": 1}),
+}
+"""What a line is made to be, the state that this leads to, and what is still counted: only the next line tells of
+some."""
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("line", [3, 120, 400, 600])
+def test_what_is_wrong_in_a_long_session_is_told_with_its_line_and_what_stood_before_it(
+    tmp_path: Path, wrong: str, line: int
+) -> None:
+    path = tmp_path / "s"
+    with Journal.create(path, fsync="never") as journal:
+        for number in range(600):
+            journal.append(MessageRecord(path="desk", message=user(f"Word {number}. " * 20, id=f"m{number}")))
+    change, state, counted = WRONG[wrong]
+    lines = path.read_bytes().splitlines()
+    path.write_bytes(b"\n".join([*lines[: line - 1], change(lines[line - 1]), *lines[line:], b""]))
+    for integrity_only in (True, False):
+        verdict = verify(path, integrity_only=integrity_only)
+        assert (verdict.state, verdict.line) == (state, line)
+        assert verdict.counts == Counter({"header": 1, "message": line - 2}) + Counter(counted)
 
 
 def test_a_torn_tail_is_told_and_the_rest_is_checked(tmp_path: Path) -> None:

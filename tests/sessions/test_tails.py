@@ -7,7 +7,7 @@ import pytest
 
 from handrail.filters import user
 from handrail.sessions import Journal, MessageRecord
-from handrail.sessions.tails import BLOCK, find_tail
+from handrail.sessions.tails import BLOCK, Batches, find_tail
 
 
 def written(path: Path, *batches: int) -> bytes:
@@ -39,6 +39,16 @@ def test_at_every_byte_the_whole_part_is_whole_records_and_whole_batches(tmp_pat
         whole = max(end for end in ends if end <= cut or end == cut + 1)
         assert tail.end == min(whole, cut)
         assert (tail.torn is None) == (cut in ends)
+
+
+@pytest.mark.parametrize(
+    "told", [[0, 2, -1, -2, 0], [3, -1, -2], [0, -1], [2, -1, 0], [2, -2, -1], [1, -1, -2], [1, 1], [1, -1, 4, -1]]
+)
+def test_what_lines_say_of_their_batches_is_the_same_told_together_and_one_by_one(told: list[int]) -> None:
+    apart, together = Batches(), Batches()
+    sound = not any([apart.problem(batch) for batch in told])
+    assert together.take(told) == sound
+    assert together.left == (apart.left if sound else 0)
 
 
 def test_a_whole_record_that_lacks_its_newline_stays(tmp_path: Path) -> None:

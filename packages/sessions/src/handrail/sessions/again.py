@@ -1,6 +1,7 @@
 """The boundaries of a session run again: each filter, built from its descriptor, on the view that its source had."""
 
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import BinaryIO
 
 import msgspec
@@ -11,13 +12,14 @@ from handrail.filters.errors import FilterError, FilterNotRunnable
 from handrail.filters.messages import Message, Messages, digest
 from handrail.filters.registry import from_descriptor
 from handrail.filters.seals import Seal, seal
-from handrail.sessions.boundaries import Boundaries
+from handrail.sessions.boundaries import QUIET, Boundaries
 from handrail.sessions.crossings import NOT_RUN, Boundary
 from handrail.sessions.fitting import Fitting
 from handrail.sessions.paths import name_of
 from handrail.sessions.records import (
     AnyRecord,
     HandoffRecord,
+    MessageRecord,
     SubagentRecord,
     ToolResultRecord,
     Unknown,
@@ -27,7 +29,7 @@ from handrail.sessions.records import (
 from handrail.sessions.verdicts import Drift, NotRunnable
 
 _SEALS = 256
-_FITTING = frozenset({Unknown, ToolResultRecord, ViewRecord, SubagentRecord})
+_FITTING = frozenset({Unknown, ViewRecord, SubagentRecord})
 
 
 class Again:
@@ -35,21 +37,50 @@ class Again:
 
     def __init__(self, file: BinaryIO, decode: Callable[[bytes], AnyRecord]) -> None:
         self._boundaries = Boundaries(file, decode, digests=True)
-        self.say = self._boundaries.say
-        """Take in a record of a message: it is no boundary."""
         self._fitting = Fitting(self._boundaries.views)
         self._seals: dict[bytes, Seal] = {}
         self.run_again = self.edited = 0
         self.drifts: list[Drift] = []
         self.not_runnable: list[NotRunnable] = []
+        self.line = 0
+        """The line whose record was taken in last, or did not fit."""
 
     @property
     def number(self) -> int:
         """How many boundaries there were."""
         return self._boundaries.number
 
-    def take(self, line: int, offset: int, record: AnyRecord) -> None:
-        """Take in one record, and check it where it is a boundary, or its end."""
+    def take_all(self, number: int, offsets: Sequence[int], records: Sequence[AnyRecord]) -> None:
+        """Take in the records of some lines, of which the first has this number, and check each that is a boundary, or
+        its end. Raises `ValueError` at one that does not fit, which `line` tells."""
+        lines: Sequence[int] = range(number, number + len(records))
+        kinds = list(map(type, records))
+        if not QUIET.isdisjoint(kinds):
+            heard = [kind not in QUIET for kind in kinds]
+            lines, offsets = list(compress(lines, heard)), list(compress(offsets, heard))
+            records, kinds = list(compress(records, heard)), list(compress(kinds, heard))
+        said = 0
+        for at in [at for at, kind in enumerate(kinds) if kind is not MessageRecord]:
+            self.line = lines[at]
+            if at > said:
+                self._say(offsets[said:at], records[said:at])  # type: ignore[arg-type]  # their types were looked at
+            said = at + 1
+            self._take(self.line, offsets[at], records[at])
+        if said < len(records):
+            self.line = lines[said]
+            self._say(offsets[said:], records[said:])  # type: ignore[arg-type]  # the same
+
+    def _say(self, offsets: Sequence[int], records: Sequence[MessageRecord]) -> None:
+        if len(records) == 1:
+            self._boundaries.say(offsets[0], records[0])
+        else:
+            self._boundaries.say_all(offsets, records)
+
+    def _take(self, line: int, offset: int, record: AnyRecord) -> None:
+        if type(record) is ToolResultRecord:
+            self._result(line, record)
+            self._boundaries.answer(line, offset, record)
+            return
         if type(record) in _FITTING:
             self._fit(line, record)
         found = self._boundaries.take(line, offset, record)

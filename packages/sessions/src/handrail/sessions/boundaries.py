@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO
 
 from handrail.filters.histories import History
@@ -33,8 +33,8 @@ from handrail.sessions.views import Views
 _SETTLE = 256
 _CHANGED = "this line or the one before was changed after it was written"
 
-# What concerns no view; most lines of a run's journal are one of these.
-_QUIET = frozenset({ModelCallRecord, ToolCallRecord, TurnRecord, AgentRecord, AuditRecord, StateRecord, BudgetRecord})
+QUIET = frozenset({ModelCallRecord, ToolCallRecord, TurnRecord, AgentRecord, AuditRecord, StateRecord, BudgetRecord})
+"""What concerns no view; most lines of a run's journal are one of these."""
 
 
 class Boundaries:
@@ -66,13 +66,8 @@ class Boundaries:
             self.say(offset, record)  # type: ignore[arg-type]  # its type was looked at
             return None
         if kind is ToolResultRecord:
-            self._unsettled += 1
-            if self._unsettled > _SETTLE:
-                self._settle()
-            self._store.see(offset, record.message)  # type: ignore[union-attr]  # it has a message
-            self.views.answer(record)  # type: ignore[arg-type]  # the same
-            return self._answer(line, record) if self._awaited else None  # type: ignore[arg-type]  # the same
-        if kind in _QUIET:
+            return self.answer(line, offset, record)  # type: ignore[arg-type]  # the same
+        if kind in QUIET:
             return None
         if isinstance(record, HandoffRecord) or (isinstance(record, SubagentRecord) and record.event == "start"):
             return self._boundary(line, record)
@@ -87,9 +82,26 @@ class Boundaries:
         self._store.see(offset, record.message)
         self.views.say(record)
 
-    def _settle(self) -> None:
+    def say_all(self, offsets: Sequence[int], records: Sequence[MessageRecord]) -> None:
+        """Take in some records of messages, one after the other."""
+        self._unsettled += len(records)
+        if self._unsettled > _SETTLE:
+            self._settle(len(records))
+        self._store.see_all(offsets, [record.message for record in records])
+        self.views.say_all(records)
+
+    def answer(self, line: int, offset: int, record: ToolResultRecord) -> Boundary | None:
+        """Take in a record of a result, and give the answer where it brings one back."""
+        self._unsettled += 1
+        if self._unsettled > _SETTLE:
+            self._settle()
+        self._store.see(offset, record.message)
+        self.views.answer(record)
+        return self._answer(line, record) if self._awaited else None
+
+    def _settle(self, coming: int = 1) -> None:
         # What a view learns of a message it learns now and then, while the message is still at hand.
-        self._unsettled = 1
+        self._unsettled = coming
         self._store.rest()
         for history in self.views.histories():
             history.survey()

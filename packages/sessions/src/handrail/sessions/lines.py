@@ -3,7 +3,7 @@
 A line's `prev` is SHA-256 in hex over the bytes of the line before it, without its newline; 64 zeros in the first.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, TypeAlias
 
 from handrail.filters.hashes import sha256
@@ -13,12 +13,22 @@ BLOCK = 1 << 20
 Progress: TypeAlias = Callable[[int], None]
 """Called now and then with the number of bytes read so far."""
 
-_HEAD = b'{"prev":"'
+_NAMED = '{"prev":"'
+_HEAD = _NAMED.encode()
+_LINKED = len(_HEAD) + len(ZEROS)
+_TOGETHER = 1 << 15
 
 
 def link(line: bytes) -> str:
     """What the next line's `prev` has to be."""
     return sha256(line).hexdigest()
+
+
+def links(lines: Iterable[bytes]) -> list[str]:
+    """The same for each of these lines."""
+    from hashlib import sha256
+
+    return [hashed.hexdigest() for hashed in map(sha256, lines)]
 
 
 def chained(prev: str, batch: int, body: bytes) -> bytes:
@@ -31,6 +41,13 @@ def follows(line: bytes, prev: str, decoded: str | None = None) -> bool:
     """Whether the line names `prev` as the link to the line before it, and no other: of two, one reader would take the
     first and another the last. `decoded` is the one that its decoder took."""
     return (decoded == prev and line.startswith(_HEAD + prev.encode())) or prev_of(line) == prev
+
+
+def all_follow(lines: Sequence[bytes], prevs: Sequence[str], decoded: Sequence[str]) -> bool:
+    """Whether each line surely follows the line that it has to, `decoded` being what their decoder took; False also
+    where a line has to be looked at by itself."""
+    named = _NAMED + _NAMED.join(prevs)
+    return prevs == decoded and b"".join([line[:_LINKED] for line in lines]) == named.encode()
 
 
 def prev_of(line: bytes) -> str:
@@ -51,20 +68,31 @@ class _Pairs(list[tuple[str, Any]]):
 
 def each_line(file: BinaryIO, end: int, progress: Progress | None = None) -> Iterator[tuple[int, int, bytes]]:
     """Every line up to byte `end`: its number (from 1), the offset of its first byte, and its bytes without the
-    newline. Holds one line at a time."""
-    offset = 0
-    stop = end if progress is None else min(BLOCK, end)
+    newline."""
+    for number, offset, lines in each_block(file, end, progress):
+        for place, line in enumerate(lines, number):
+            yield place, offset, line
+            offset += len(line) + 1
+
+
+def each_block(file: BinaryIO, end: int, progress: Progress | None = None) -> Iterator[tuple[int, int, list[bytes]]]:
+    """The lines up to byte `end`, some at a time: the number of the first (from 1), the offset of its first byte, and
+    the lines without their newlines. Holds some KB, or one line where that is longer."""
+    number, offset, told = 1, 0, 0
     file.seek(0)
-    for number, line in enumerate(file if end else (), 1):
-        # After a last record without its newline stands what a power cut left, zero bytes perhaps.
-        yield number, offset, line[:-1] if line.endswith(b"\n") else line[: end - offset]
-        offset += len(line)
-        if offset < stop:
-            continue
-        if offset >= end:
-            break  # what is torn after it may be of any length
-        if progress is not None:
+    # After a last record without its newline stands what a power cut left, and it may be of any length.
+    while offset < end and (block := file.read(min(_TOGETHER, end - offset))):
+        if not block.endswith(b"\n"):
+            block += file.readline(end - offset - len(block))
+        begin, offset = offset, offset + len(block)
+        lines = block.split(b"\n")
+        if not lines[-1]:
+            del lines[-1]
+        del block
+        yield number, begin, lines
+        number += len(lines)
+        if progress is not None and offset < end and offset >= told + BLOCK:
+            told = offset
             progress(offset)
-        stop = min(offset + BLOCK, end)
     if progress is not None:
         progress(min(offset, end))

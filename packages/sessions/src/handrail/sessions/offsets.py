@@ -7,8 +7,9 @@ hashes, another 8 bytes.
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, count, islice
 from typing import BinaryIO, overload
 
 from handrail.filters.messages import Message
@@ -37,6 +38,12 @@ class Store:
         """A message that stands in the line at this offset; whoever shows many calls `rest` now and then."""
         message.__dict__["offset"] = offset
         self._young[offset] = message
+
+    def see_all(self, offsets: Sequence[int], messages: Sequence[Message]) -> None:
+        """The same for messages in the lines at these offsets."""
+        for offset, message in zip(offsets, messages, strict=True):
+            message.__dict__["offset"] = offset
+        self._young.update(zip(offsets, messages, strict=True))
 
     def rest(self) -> None:
         """Let go of what was seen long ago."""
@@ -161,8 +168,7 @@ class _Ids:
     def add(self, messages: Iterable[Message], place: int) -> None:
         """These messages stand here from this place on."""
         recent = self._recent
-        for where, message in enumerate(messages, place):
-            recent.setdefault(message.id, where)
+        deque(map(recent.setdefault, [message.id for message in messages], count(place)), maxlen=0)
         if len(recent) >= _RUN:
             run = sorted([hash(known) << _PLACE_BITS & _HASHES | where for known, where in recent.items()])
             self._runs.append(array("Q", run))

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, chain
+from operator import add
 from typing import BinaryIO, Literal
 
-from handrail.filters.hashes import sha256
 from handrail.sessions.again import Again
-from handrail.sessions.codec import Forged
+from handrail.sessions.codec import Forged, decode_known
 from handrail.sessions.errors import DamagedSession, TamperedRecord
-from handrail.sessions.lines import ZEROS, Progress, each_line, follows, link, prev_of
+from handrail.sessions.lines import ZEROS, Progress, all_follow, each_block, follows, link, links, prev_of
 from handrail.sessions.opening import open_to_read
 from handrail.sessions.passphrases import Passphrase
 from handrail.sessions.places import Given, located
 from handrail.sessions.reader import CHANGED, SECOND_HEADER, Reading
-from handrail.sessions.records import AnyRecord, Footer, MessageRecord, Unknown
+from handrail.sessions.records import VERSION, AnyRecord, Footer, Header, Unknown
 from handrail.sessions.tails import Batches, batch_of, footer_begins, was_footer
-from handrail.sessions.tally import KIND_OF, KINDS, lines_by_kind
+from handrail.sessions.tally import KIND_OF, KINDS, kind_of, lines_by_kind
 from handrail.sessions.vaults import locked_in_order
 from handrail.sessions.verdicts import State, Verdict
-
-_ONCE = frozenset({"header", "footer"})
 
 
 def verified(path: Given, progress: Progress | None, passphrase: Passphrase | None, *, integrity_only: bool) -> Verdict:
@@ -37,59 +38,119 @@ def verified(path: Given, progress: Progress | None, passphrase: Passphrase | No
 
 
 class _Check:
-    """One pass over the lines."""
+    """One pass over the lines: some together where nothing is odd about any of them, else one by one."""
 
     def __init__(self, reading: Reading, boundaries: Again | None) -> None:
         self.reading = reading
         self.boundaries = boundaries
         self.counts: dict[str, int] = {}
         self.broken: tuple[Literal["damaged", "tampered"], int, str] | None = None
+        self.stopped = self.footer = False
         self.sealed = reading.sealed
-        self.locked = reading.encrypted and reading.vault is None
         self.batches = Batches()
+        self.plain = reading.version == VERSION and not reading.encrypted
+        self.decode = locked_in_order() if reading.encrypted and reading.vault is None else reading.in_order()
+        self.number, self.line, self.kind, self.head = 0, b"", "", ZEROS
+        """The last line that was looked at, and the hash of the last one that stands."""
 
     def run(self, file: BinaryIO, progress: Progress | None) -> None:
         """Reads every line, up to the first that is broken."""
-        boundaries, counts, out_of_place = self.boundaries, self.counts, self.batches.problem
-        lines = each_line(file, self.reading.end, progress)
-        decode = locked_in_order() if self.locked else self.reading.in_order()
-        head, kind, number, line, footer = ZEROS, "", 0, b"", False
-        for number, offset, line in lines:
-            try:
-                record = decode(line)
-                if isinstance(record, Unknown):
-                    kind, prev, batch = record.kind, None, _batch(record)
-                else:
-                    kind, prev, batch = KIND_OF[type(record)], record.prev, record.batch
-                if not follows(line, head, prev):
-                    return self._unlinked(number, line, next(lines, None))
-                if problem := out_of_place(batch):
-                    return self._tampered(number, problem)
-                if footer:
-                    return self._tampered(number, "there is a record after the footer")
-                if kind in _ONCE:
-                    footer = kind == "footer"
-                    if footer:
-                        self._footer(number, record, head)
-                        continue
-                    if number > 1:
-                        raise ValueError(SECOND_HEADER)
-                if boundaries is None:
-                    pass
-                elif type(record) is MessageRecord:
-                    boundaries.say(offset, record)
-                else:
-                    boundaries.take(number, offset, record)
-            except Forged as error:
-                return self._tampered(number, str(error))
-            except ValueError as error:
-                self.broken = "damaged", number, str(error)
-                return None
-            counts[kind] = counts.get(kind, 0) + 1
-            head = sha256(line).hexdigest()
-        return self._look_at_end(number, line, kind)
+        blocks = each_block(file, self.reading.end, progress)
+        for number, offset, lines in blocks:
+            before = self.counts.copy()
+            records = self._together(lines) or self._one_by_one(lines, blocks)
+            if self.boundaries is not None:
+                # Each line is one byte longer than what is here of it.
+                offsets = list(map(add, accumulate(map(len, lines), initial=offset), range(len(records))))
+                self._take(self.boundaries, number, offsets, records, before)
+            if self.stopped:
+                return
+        self._look_at_end()
 
-    def _look_at_end(self, number: int, line: bytes, kind: str) -> None:
+    def _together(self, lines: list[bytes]) -> Sequence[AnyRecord] | None:
+        """The records of these lines, none a footer; None, and nothing else, where one has to be looked at by itself.
+        What is asked here of all of them is what is asked of each there."""
+        records = decode_known(lines) if self.plain and not self.footer else None
+        if records is None:
+            return None
+        kinds = list(map(type, records))
+        if Footer in kinds or Header in kinds[0 if self.number else 1 :]:
+            return None
+        heads = links(lines)
+        prevs = [self.head, *heads[:-1]]
+        if not all_follow(lines, prevs, [record.prev for record in records]):
+            return None
+        if not self.batches.take([record.batch for record in records]):
+            return None
+        for kind, count in Counter(kinds).items():
+            self.counts[KIND_OF[kind]] = self.counts.get(KIND_OF[kind], 0) + count
+        self.number, self.line = self.number + len(lines), lines[-1]
+        self.kind, self.head = KIND_OF[kinds[-1]], heads[-1]
+        return records
+
+    def _one_by_one(self, lines: list[bytes], blocks: Iterator[tuple[int, int, list[bytes]]]) -> list[AnyRecord]:
+        """The records of these lines up to the first that is broken, without the footer."""
+        records: list[AnyRecord] = []
+        rest = iter(lines)
+        following = chain(rest, (line for _, _, more in blocks for line in more))
+        for self.line in rest:
+            self.number += 1
+            try:
+                record = self.decode(self.line)
+                if self._stands(record, following):
+                    records.append(record)
+            except Forged as error:
+                self._stop("tampered", self.number, str(error))
+            except ValueError as error:
+                self._stop("damaged", self.number, str(error))
+            if self.stopped:
+                break
+        return records
+
+    def _stands(self, record: AnyRecord, following: Iterator[bytes]) -> bool:
+        """Whether the record stands in its place; a footer is only looked at. Raises `ValueError` for a damaged one."""
+        if isinstance(record, Unknown):
+            self.kind, prev, batch = record.kind, None, _batch(record)
+        else:
+            self.kind, prev, batch = KIND_OF[type(record)], record.prev, record.batch
+        if not follows(self.line, self.head, prev):
+            self._unlinked(self.number, self.line, next(following, None))
+            return False
+        if problem := self.batches.problem(batch) or ("there is a record after the footer" if self.footer else ""):
+            self._stop("tampered", self.number, problem)
+            return False
+        if self.kind == "footer":
+            self.footer = True
+            self._footer(self.number, record, self.head)
+            return False
+        if self.kind == "header" and self.number > 1:
+            raise ValueError(SECOND_HEADER)
+        self.counts[self.kind] = self.counts.get(self.kind, 0) + 1
+        self.head = link(self.line)
+        return True
+
+    def _take(
+        self,
+        boundaries: Again,
+        number: int,
+        offsets: Sequence[int],
+        records: Sequence[AnyRecord],
+        before: dict[str, int],
+    ) -> None:
+        # What stands before a broken line was taken in before that was looked at, and comes first here too.
+        try:
+            boundaries.take_all(number, offsets, records)
+        except ValueError as error:
+            self._stop("tampered" if isinstance(error, Forged) else "damaged", boundaries.line, str(error))
+            self.counts = before
+            for record in records[: boundaries.line - number]:
+                self.counts[kind_of(record)] = self.counts.get(kind_of(record), 0) + 1
+
+    def _stop(self, state: Literal["damaged", "tampered"], number: int, problem: str) -> None:
+        self.broken, self.stopped = (state, number, problem), True
+
+    def _look_at_end(self) -> None:
+        number, line, kind = self.number, self.line, self.kind
         # A sealed copy is there whole or not at all: no crash leaves one with a torn end.
         self.sealed = self.sealed or kind == "footer"
         torn = self.reading.torn
@@ -112,16 +173,15 @@ class _Check:
     def _tampered(self, number: int, problem: str) -> None:
         self.broken = "tampered", number, problem
 
-    def _unlinked(self, number: int, line: bytes, following: tuple[int, int, bytes] | None) -> None:
+    def _unlinked(self, number: int, line: bytes, following: bytes | None) -> None:
         # The line after this one tells which of the two was changed.
         if not prev_of(line):
-            self._tampered(number, "it names no line before it, or several")
-        elif number == 1 or (following is not None and prev_of(following[2]) != link(line)):
-            self._tampered(number, "it was changed after it was written")
+            self._stop("tampered", number, "it names no line before it, or several")
+        elif number == 1 or (following is not None and prev_of(following) != link(line)):
+            self._stop("tampered", number, "it was changed after it was written")
         else:
-            self._tampered(
-                number - 1, f"it was changed after it was written, or lines before line {number} are missing"
-            )
+            problem = f"it was changed after it was written, or lines before line {number} are missing"
+            self._stop("tampered", number - 1, problem)
 
     def _footer(self, number: int, footer: AnyRecord, head: str) -> None:
         footer = (footer.record or footer) if isinstance(footer, Unknown) else footer

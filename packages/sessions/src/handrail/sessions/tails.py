@@ -7,7 +7,7 @@ which not every record arrived.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import BinaryIO
 
@@ -102,6 +102,21 @@ class Batches:
             return "it is of a batch that does not stand before it" if batch < 0 else ""
         self.left, self._place = self.left - 1, self._place - 1
         return "" if batch == self._place else f"record {1 - self._place} of a batch has to stand here"
+
+    def take(self, batches: Iterable[int]) -> bool:
+        """Whether lines that say this of their batches stand in them; where they do not, none of them was told."""
+        left, place = self.left, self._place
+        for batch in batches:
+            if left:
+                left, place = left - 1, place - 1
+                if batch != place:
+                    return False
+            elif batch < 0:
+                return False
+            else:
+                left, place = batch, 0
+        self.left, self._place = left, place
+        return True
 
 
 def _without_zeros(file: BinaryIO, start: int, end: int) -> int:

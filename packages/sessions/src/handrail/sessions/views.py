@@ -4,7 +4,7 @@ A view holds the results of a response in call order, however they came in: they
 something else happens in that view. Until then the view is what stands, and the results so far in call order.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from handrail.filters.edges import Edge, edge_history
@@ -88,6 +88,15 @@ class Views:
             track.say(record.message)
             if record.rejects is not None:
                 track.rejected |= {record.rejects or record.message.id, record.message.id}
+
+    def say_all(self, records: Sequence[MessageRecord]) -> None:
+        """The same for some records of messages, one after the other."""
+        path = records[0].path
+        if any([record.path != path or record.aside or record.rejects is not None for record in records]):
+            for record in records:
+                self.say(record)
+        else:
+            (self._tracks.get(path) or self._track(path)).say_all([record.message for record in records])
 
     def answer(self, record: ToolResultRecord) -> None:
         """The same for a record of a result."""
@@ -201,6 +210,17 @@ class _Track:
         self._said.append(message)
         if message.role == "assistant" and (calls := message.tool_calls):
             self._open(calls)
+
+    def say_all(self, messages: list[Message]) -> None:
+        """More messages, one after the other."""
+        # As a rule only the last one makes calls: their results come next.
+        contents = [message.content for message in messages[:-1]]
+        if self._results or ToolCall in map(type, chain.from_iterable(contents)):
+            for message in messages:
+                self.say(message)
+        else:
+            self._said += messages[:-1]
+            self.say(messages[-1])
 
     def _open(self, calls: tuple[ToolCall, ...]) -> None:
         self._calls = calls
