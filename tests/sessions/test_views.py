@@ -38,6 +38,25 @@ def test_a_message_aside_enters_no_view() -> None:
     assert Views.of([record]).now() == {}
 
 
+def test_messages_that_are_said_together_enter_the_views_as_each_by_itself() -> None:
+    first, wrong = user("Hi", id="m1"), assistant("No", id="m2")
+    asks = assistant(call("look", call_id="c1"), id="m3")
+    records = [
+        said(first),
+        MessageRecord(path="desk", message=user("By the way", id="m4"), aside=True),
+        MessageRecord(path="desk", message=wrong, rejects="m1"),
+        said(user("Elsewhere", id="m5"), "bank"),
+        said(asks),
+        said(user("And?", id="m6")),
+    ]
+    for start, end in ((0, 6), (0, 2), (4, 6), (5, 6)):
+        together = Views()
+        together.say_all(records[start:end], [record.message for record in records[start:end]])
+        apart = Views.of(records[start:end])
+        assert together.now() == apart.now()
+        assert together.waiting() == apart.waiting()
+
+
 @pytest.mark.parametrize("order", ["abc", "cba", "bca"])
 def test_results_stand_in_call_order_however_they_came(order: str) -> None:
     assert ids([CALLS, *map(result, order)]) == ["m1", "ra", "rb", "rc"]

@@ -87,8 +87,9 @@ class Boundaries:
         self._unsettled += len(records)
         if self._unsettled > _SETTLE:
             self._settle(len(records))
-        self._store.see_all(offsets, [record.message for record in records])
-        self.views.say_all(records)
+        messages = [record.message for record in records]
+        self._store.see_all(offsets, messages)
+        self.views.say_all(records, messages)
 
     def answer(self, line: int, offset: int, record: ToolResultRecord) -> Boundary | None:
         """Take in a record of a result, and give the answer where it brings one back."""

@@ -16,7 +16,7 @@ Progress: TypeAlias = Callable[[int], None]
 _NAMED = '{"prev":"'
 _HEAD = _NAMED.encode()
 _LINKED = len(_HEAD) + len(ZEROS)
-_TOGETHER = 1 << 15
+_TOGETHER = 1 << 16
 
 
 def link(line: bytes) -> str:

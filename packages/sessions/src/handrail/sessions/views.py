@@ -89,14 +89,14 @@ class Views:
             if record.rejects is not None:
                 track.rejected |= {record.rejects or record.message.id, record.message.id}
 
-    def say_all(self, records: Sequence[MessageRecord]) -> None:
-        """The same for some records of messages, one after the other."""
+    def say_all(self, records: Sequence[MessageRecord], messages: list[Message]) -> None:
+        """The same for some records and the messages that they hold, one after the other."""
         path = records[0].path
         if any([record.path != path or record.aside or record.rejects is not None for record in records]):
             for record in records:
                 self.say(record)
         else:
-            (self._tracks.get(path) or self._track(path)).say_all([record.message for record in records])
+            (self._tracks.get(path) or self._track(path)).say_all(messages)
 
     def answer(self, record: ToolResultRecord) -> None:
         """The same for a record of a result."""
@@ -214,8 +214,7 @@ class _Track:
     def say_all(self, messages: list[Message]) -> None:
         """More messages, one after the other."""
         # As a rule only the last one makes calls: their results come next.
-        contents = [message.content for message in messages[:-1]]
-        if self._results or ToolCall in map(type, chain.from_iterable(contents)):
+        if self._results or ToolCall in map(type, chain.from_iterable([each.content for each in messages[:-1]])):
             for message in messages:
                 self.say(message)
         else:
