@@ -19,6 +19,7 @@ def joined_digests(messages: Sequence[Message]) -> bytes:
     """The digests of the messages (32 bytes each), joined; those that nobody has asked for yet are kept on them."""
     if len(messages) <= _FEW:
         return b"".join([message.digest for message in messages])
+    messages = list(messages)  # what is read from elsewhere is gone through once
     known = [message.__dict__ for message in messages]
     missing = [kept for kept in known if "digest" not in kept]
     if missing:
