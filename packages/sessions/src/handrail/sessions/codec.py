@@ -19,8 +19,11 @@ from handrail.filters.patterns import lazy
 from handrail.sessions.records import AnyRecord, Envelope, Known, Record, Unknown, Writable
 
 _BY_KIND: dict[str, type[Record]] = {str(cls.__struct_config__.tag): cls for cls in get_args(Known)}
-encode_known = msgspec.json.Encoder().encode
-"""A known record as `encode` gives it; raises `UnicodeEncodeError` for one that holds half a surrogate pair."""
+_encoder = msgspec.json.Encoder()
+_encode = _encoder.encode
+encode_into = _encoder.encode_into
+"""Puts a known record, as `encode` gives it, in the place of what stands in a `bytearray`; raises `UnicodeEncodeError`
+for one that holds half a surrogate pair."""
 _ENVELOPES: dict[str, type[Record]] = {str(cls.__struct_config__.tag): cls for cls in get_args(Envelope)}
 
 _CHAIN = frozenset({"prev", "batch"})
@@ -53,10 +56,10 @@ def encode(record: Writable) -> bytes:
     if type(record) is Unknown:
         return record.line
     try:
-        return encode_known(record)
+        return _encode(record)
     except UnicodeEncodeError:
         # Messages hold no half of a surrogate pair, but the text of an error may.
-        return encode_known(without_halves(record))
+        return _encode(without_halves(record))
 
 
 def without_halves(value: Any) -> Any:

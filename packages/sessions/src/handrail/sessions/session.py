@@ -246,7 +246,7 @@ class Session:
         if journal is None:
             journal = self._begin()
         try:
-            journal.append(*records)
+            journal.take(records)
         except JournalFailed:
             self._loaded = None
             raise

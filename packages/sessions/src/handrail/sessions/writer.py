@@ -7,15 +7,14 @@ cuts. The file is locked while it is open here, and whole at every moment but th
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, suppress
 from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Literal, Self, TypeAlias
 
-from handrail.filters.hashes import sha256
 from handrail.filters.sources import Clock, IdSource
-from handrail.sessions.codec import encode, encode_known, unchained
+from handrail.sessions.codec import encode, encode_into, unchained
 from handrail.sessions.errors import JournalClosed, JournalFailed, SessionConflict
 from handrail.sessions.headers import new_header
 from handrail.sessions.lines import ZEROS, link
@@ -32,6 +31,9 @@ if TYPE_CHECKING:
 
 Fsync: TypeAlias = Literal["always", "turn", "never"]
 _BATCH = 512
+_KEPT = 1 << 16
+"""The longest batch, in bytes, whose memory is kept for the next."""
+_COMMA = ord(",")
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
@@ -45,6 +47,8 @@ class Journal:
     """
 
     def __init__(self, path: Where, file: int, fsync: Fsync) -> None:
+        from hashlib import sha256  # every line that is written is hashed, and no program needs it before
+
         self.path = path
         self.fsync: Fsync = fsync
         self.head = self.opened_at = ZEROS
@@ -56,6 +60,8 @@ class Journal:
         self.unsynced = False
         self._appending = False
         self._sealer: Sealer | None = None
+        self._body = bytearray()
+        self._sha256 = sha256
         own(self)
 
     @classmethod
@@ -153,6 +159,10 @@ class Journal:
         Raises `JournalFailed` where the disk refuses; the file then ends where it ended before, and every record after
         is refused too. Raises `SessionConflict` while another thread is at it.
         """
+        self.take(records)
+
+    def take(self, records: Sequence[Writable]) -> None:
+        """The same, of records that are together already."""
         if self.writing is not None or self._appending:
             self._refuse_gap()
             self.settle()
@@ -160,25 +170,29 @@ class Journal:
             self._appending = True
             try:
                 seal = None if self._sealer is None else self._sealer.batch(self.head)
-                head, lines, batch = self.head, [], len(records) - 1
+                head, body, lines, batch = self.head, self._body, [], len(records) - 1
                 for record in records:
                     if seal is not None:
-                        body = seal(head, record)
+                        body[:] = seal(head, record)
                     elif type(record) is Unknown or record.prev or record.batch:
-                        body = encode(unchained(record))
+                        body[:] = encode(unchained(record))
                     else:
                         try:
-                            body = encode_known(record)
+                            encode_into(record, body)
                         except UnicodeEncodeError:
-                            body = encode(record)
-                    # As `chained` does it, without a call for each record.
-                    front = f'{{"prev":"{head}","batch":{batch},' if batch else f'{{"prev":"{head}",'
-                    line = front.encode() + body[1:]
-                    head = sha256(line).hexdigest()
+                            body[:] = encode(record)
+                    # As `chained` does it, without a call and a copy for each record.
+                    body[0] = _COMMA
+                    front = f'{{"prev":"{head}","batch":{batch}' if batch else f'{{"prev":"{head}"'
+                    line = front.encode() + body
+                    head = self._sha256(line).hexdigest()
                     lines.append(line)
                     batch = -len(lines)
                 lines.append(b"")
-                self.write(b"\n".join(lines), head)
+                data = b"\n".join(lines)
+                if len(data) > _KEPT:
+                    self._body = bytearray()
+                self.write(data, head)
             finally:
                 self._appending = False
         if self.fsync == "always":
