@@ -249,8 +249,10 @@ class Journal:
     def sync(self) -> None:
         """Waits until everything written is on the disk, whatever the policy. Raises `JournalFailed`, also where a
         record was refused before."""
-        self._refuse_gap()
-        self.settle()
+        if self._appending or self.failure is not None:
+            self._refuse_gap()
+        if self.writing is not None:
+            self.settle()
         if self.unsynced:
             try:
                 self.flush()
