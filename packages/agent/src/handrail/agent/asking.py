@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 async def ask(turn: Turn) -> None:
     """The model's next answer, as the chat chain accepts it, put into the view and kept as the turn's last."""
     bound, run = turn.bound, turn.run
-    turn.context.attempt, turn.context.tries = 1, 0
     turn.drawn = ()
     request = ChatRequest(
         run=turn.context,
@@ -91,7 +90,7 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
     if context.tries or not is_answer:
         # The step counts its first call; another one counts by itself.
         turn.budget.take_step()
-    context.tries = context.attempt = context.tries + 1
+    context.tries += 1
     context.arrived = None
     message_id = turn.scope.ids.next()
     if request.messages is not turn.history:
@@ -151,7 +150,7 @@ def _asked_about(turn: Turn, messages: Sequence[Message]) -> Messages:
 async def ask_once(turn: Turn, instructions: Mapping[str, str], settings: Settings | None) -> ChatResponse:
     """One model call outside the loop, through the chat chain."""
     bound = turn.bound
-    turn.context.attempt, turn.context.tries = 1, 0
+    turn.context.tries = 0
     turn.budget.take_step()
     turn.context.step += 1
     request = ChatRequest(

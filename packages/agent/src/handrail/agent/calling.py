@@ -12,7 +12,7 @@ import msgspec
 from handrail.agent.contexts import RunContext
 from handrail.agent.errors import InvalidAnswer, LimitExceeded, StateError, ToolFailed
 from handrail.agent.events import LimitReached, LoopWarning, ToolEnd, ToolStart
-from handrail.agent.executing import Arguments, CannotRun, error_response, is_object
+from handrail.agent.executing import Arguments, error_response, is_object, why_not
 from handrail.agent.handing import hand_over
 from handrail.agent.kernel.blame import wrong_return
 from handrail.agent.kernel.requests import Status, ToolRequest, ToolResponse
@@ -20,7 +20,7 @@ from handrail.agent.limits import Budget
 from handrail.agent.results import gave_of, is_direct, result_of, say_directly
 from handrail.agent.stating import NO_CONTEXTS, contexts_of, fold_calls, fold_private
 from handrail.agent.threads import run_all
-from handrail.agent.tools import has_effects
+from handrail.agent.tools import InvalidArguments, has_effects
 from handrail.filters import Message, ToolCall, tool_result
 from handrail.sessions import SessionError, ToolResultRecord
 
@@ -296,10 +296,13 @@ def _begun(turn: Turn, call: ToolCall, context: RunContext[Any]) -> ToolRequest 
         return error_response("denied", f"{tool.name} changes something, and only reading is allowed here.")
     arguments = Arguments(call.arguments)
     if bound.around_tool:
+        # Layers are not asked about what is no JSON object; what was checked is kept for the tool.
         try:
-            arguments.check(tool)
-        except CannotRun as error:
-            return error.response
+            arguments.found, arguments.tool = tool.prepared.check(call.arguments), tool
+        except (InvalidArguments, ValueError, RecursionError) as error:
+            arguments.found, arguments.tool = why_not(call.arguments, error), tool
+            if arguments.found.broken:
+                return arguments.found.response
     return ToolRequest(run=context, tool=tool, call=call, arguments=arguments)
 
 

@@ -34,18 +34,12 @@ class RunContext(Generic[DepsT]):
     """
 
     __slots__ = (
-        "agent",
+        "_where",
         "arrived",
-        "attempt",
         "batch",
-        "budget",
         "call_id",
-        "deps",
         "granted",
         "key",
-        "path",
-        "ran",
-        "run_id",
         "states",
         "step",
         "tries",
@@ -53,20 +47,44 @@ class RunContext(Generic[DepsT]):
     )
 
     def __init__(self, run_id: str, path: str, agent: str, deps: DepsT, budget: Budget, turn: Any) -> None:
-        self.run_id = run_id
-        self.path = path
-        self.agent = agent
-        self.deps = deps
-        self.budget = budget
+        self._where = (run_id, path, agent, deps, budget)
         self.step = 0
-        self.attempt = 1
-        self.ran = False
         self.tries = self.batch = 0
-        self.arrived: Usage | None = None
+        self.arrived: Usage | None = None  # it belongs to a model call, which sets it first
         self.granted: tuple[Tool, ...] | None = None
         self.call_id = self.key = ""
         self.turn = turn
         self.states: Mapping[int, PrivateState] = {} if turn.bound.layers else NO_STATES
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run, or of the sub-agent's call that is a run of its own."""
+        return self._where[0]
+
+    @property
+    def path(self) -> str:
+        """The agent path of the turn."""
+        return self._where[1]
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent whose turn it is."""
+        return self._where[2]
+
+    @property
+    def attempt(self) -> int:
+        """Which try of the present call this is, from 1: of the step's model call, or of the tool call it is for."""
+        return self.tries or 1
+
+    @property
+    def deps(self) -> DepsT:
+        """The application's own object."""
+        return self._where[3]
+
+    @property
+    def budget(self) -> Budget:
+        """What was used, and what bounds it."""
+        return self._where[4]
 
     def progress(self, text: str) -> None:
         """Tells those who listen how far the tool is."""
@@ -139,29 +157,9 @@ class RunContext(Generic[DepsT]):
 
     def for_call(self, call_id: str, states: Mapping[int, PrivateState] | None = None) -> RunContext[DepsT]:
         """The same context as one tool call sees it."""
-        # With layers around tools every call makes one, and few of them are asked for more than this.
-        own: CallContext[DepsT] = _new(CallContext)
-        own.outer, own.turn, own.step, own.call_id = self, self.turn, self.step, call_id
-        own.batch, own.granted, own.ran = self.turn.batch, None, False
-        if states is not None:
-            own.states = dict(states)
+        # Slot by slot, and few of them: with layers around tools every call makes one.
+        own: RunContext[DepsT] = _new(RunContext)
+        own._where, own.turn, own.states = self._where, self.turn, self.states if states is None else dict(states)
+        own.step, own.call_id, own.batch = self.step, call_id, self.turn.batch
+        own.tries, own.key, own.granted = 0, "", None
         return own
-
-
-_AT_FIRST: Mapping[str, Any] = {"attempt": 1, "tries": 0, "arrived": None, "key": ""}
-"""What a call's context says of its own before anything is known."""
-
-
-class CallContext(RunContext[DepsT]):
-    """The context of one tool call: what it has in common with its turn's is taken from there when it is asked for."""
-
-    __slots__ = ("outer",)
-    outer: RunContext[DepsT]
-
-    def __getattr__(self, name: str) -> Any:
-        # Only for a slot that nothing was put into yet, and for what is no slot.
-        if name not in RunContext.__slots__:
-            raise AttributeError(f"a run's context has no {name!r}")
-        value = _AT_FIRST[name] if name in _AT_FIRST else getattr(self.outer, name)
-        setattr(self, name, value)
-        return value

@@ -58,35 +58,28 @@ def _where(text: str) -> str:
 
 
 class Arguments(Mapping[str, Any]):
-    """The arguments of a call, parsed when first looked at. They are read-only: give changed ones with `replace`."""
+    """The arguments of a call, parsed when first looked at. They are read-only: give changed ones with `replace`.
 
-    __slots__ = ("_found", "_parsed", "_tool", "text")
+    `found` is what a check for `tool` gave, where one was made before the tool runs: the kernel's own.
+    """
+
+    __slots__ = ("_parsed", "found", "text", "tool")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._parsed: dict[str, Any] | None = None
-        self._tool: Tool | None = None
-        self._found: dict[str, Any] | CannotRun | None = None
-
-    def check(self, tool: Tool) -> None:
-        """Checks them for a tool, keeping what was found for `take`. Raises `CannotRun` for what is no JSON object."""
-        self._tool = tool
-        try:
-            self._found = tool.prepared.check(self.text)
-        except (InvalidArguments, ValueError, RecursionError) as error:
-            self._found = found = why_not(self.text, error)
-            if found.broken:
-                raise found from error
+        self.tool: Tool | None = None
+        self.found: dict[str, Any] | CannotRun | None = None
 
     def take(self, tool: Tool, prepared: Prepared) -> dict[str, Any]:
         """What the tool is called with: each call of it gets values of its own. Raises as `Prepared.check` does, or
         `CannotRun`."""
-        found = self._found
-        if found is None or self._tool is not tool:
+        found = self.found
+        if found is None or self.tool is not tool:
             return prepared.check(self.text)
         if isinstance(found, CannotRun):
             raise found
-        self._found = None
+        self.found = None
         return found
 
     @classmethod
@@ -149,11 +142,11 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
     prepared = tool.prepared
     try:
         # As `take`, without a call of its own: this is on the way of every call.
-        checked = arguments._found
+        checked = arguments.found
         if checked is None:
             found = prepared.check(arguments.text)
-        elif type(checked) is dict and arguments._tool is tool:
-            found, arguments._found = checked, None
+        elif type(checked) is dict and arguments.tool is tool:
+            found, arguments.found = checked, None
         else:
             found = arguments.take(tool, prepared)
         key = None if prepared.plain else _key(tool, found)
@@ -163,17 +156,17 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
     is_guarded = tool.needs_approval is not False or run.granted is not None or tool.name != call.name
     if is_guarded and not may_run(request, found):
         return error_response("denied", f"{tool.name} did not run: nobody was asked about it.")
+    tries = 1
     if run.call_id:
         # A layer may call on again: that is another try, and counts like any other.
-        if run.ran:
+        if run.tries:
             if (refused := _once_more(turn, tool)) is not None:
                 return refused.response
-            run.attempt += 1
             turn.forget_wanted(call.id)  # what a try before asked for, is gone with it
-        run.ran = True
+        tries = run.tries = run.tries + 1
     if turn.run.log.on:
-        _mark(turn, tool, call, arguments.text, key, run.attempt)
-    if tool.children:
+        _mark(turn, tool, call, arguments.text, key, tries)
+    if not prepared.direct and tool.children:
         return await tool.answer(turn, call, found["input"])
     if turn.run.world is not None:
         stood_in = await turn.run.world.tool(request, arguments.text, key)
@@ -182,7 +175,7 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
     context = turn.context
     if prepared.context_name:
         context = run.for_call(call.id)
-        context.attempt, context.key = run.attempt, key or ""
+        context.tries, context.key = tries, key or ""
     try:
         if prepared.direct:
             value = await tool.fn(**found)
@@ -270,7 +263,7 @@ async def _repeated(
     run: RunContext[Any],
     key: str | None,
 ) -> Any:
-    before = run.attempt - 1
+    before = run.tries - 1 if run.call_id else 0
 
     async def attempt(number: int) -> Any:
         if number == 1:
@@ -283,9 +276,9 @@ async def _repeated(
         if turn.run.log.on:
             _mark(turn, tool, call, arguments.text, key, tried)
         if context is not turn.context:
-            context.attempt = tried
+            context.tries = tried
         if run.call_id:
-            run.attempt = tried
+            run.tries = tried
         return await _in_time(tool, again, context)
 
     return await Attempts(tool.retries, tool.retry_on, tool.retry_delay).run(attempt)

@@ -209,7 +209,7 @@ class Turn(TurnState):
             self.answer, self.asked, begun = None, False, jump != "tools"
             if begun:
                 context.step += 1
-                context.attempt = 1
+                context.tries = 0
                 if emit is not None:
                     self.tell(StepStart, context.step)
                 if stepped is None:
