@@ -1,5 +1,6 @@
 """What a layer tries again is another try: it is known by its number, and counts under every limit."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from handrail.agent.events import Discard, MessageDone
 from handrail.agent.kernel import after_agent, after_model, append, around_chat, around_tool, before_model, remove
 from handrail.agent.kernel import replace as replaced
 from handrail.filters import assistant, call, user
+from handrail.sessions import Session, ToolCallRecord
 
 CALL = call("pay", call_id="c1")
 
@@ -75,6 +77,16 @@ async def test_a_tool_that_a_layer_runs_again_counts_again_and_is_refused_over_t
     assert [message.text for message in result.messages if message.role == "tool"] == [
         "pay was not run again: the limit max_tool_calls=2 was reached."
     ]
+
+
+async def test_a_tool_runs_for_the_first_time_however_often_the_model_was_asked(tmp_path: Path) -> None:
+    paid: list[int] = []
+    model = ScriptedModel(ModelUnavailable("down"), CALL, "done")
+    agent = Agent("X", model=model, tools=[paying(paid)], middleware=[stubborn])
+    with Session(tmp_path / "session.jsonl") as session:
+        await agent.run("go", session=session)
+        marks = [record.attempt for record in session.records() if isinstance(record, ToolCallRecord)]
+    assert (paid, marks) == ([1], [1])
 
 
 async def test_layers_know_the_try_by_its_number_from_one_in_both_chains() -> None:
