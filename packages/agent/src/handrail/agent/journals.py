@@ -49,11 +49,13 @@ class Log:
         """Writes what was staged and these, as one batch: a killed process loses nothing of it."""
         session, staged = self.session, self._staged
         if session is not None:
-            if staged:
-                records = *staged, *records
-                staged.clear()
             if records:
-                session.append(*records)
+                staged.extend(records)
+            if staged:
+                try:
+                    session.append(*staged)
+                finally:
+                    staged.clear()
 
     def before_effect(self) -> None:
         """Syncs what was written, as the session's policy says, before something happens in the world."""

@@ -41,7 +41,7 @@ def spent_on(
         record = ModelCallRecord(
             path=turn.path,
             step=turn.context.step,
-            attempt=request.run.attempt,
+            attempt=request.run.tries,
             model=model,
             purpose=request.purpose,
             request=sent,

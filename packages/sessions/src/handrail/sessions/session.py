@@ -246,7 +246,7 @@ class Session:
         if journal is None:
             journal = self._begin()
         try:
-            journal.take(records)
+            journal.append_all(records)
         except JournalFailed:
             self._loaded = None
             raise

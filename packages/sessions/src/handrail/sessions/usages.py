@@ -29,7 +29,14 @@ class Usage(
         """What several cost together; cheaper for many than adding one by one."""
         if len(usages) == 1:
             return usages[0]
-        return cls(*map(sum, zip(*map(msgspec.structs.astuple, usages), strict=True)))
+        given = answered = cached = thought = requests = 0
+        for each in usages:
+            given += each.input_tokens
+            answered += each.output_tokens
+            cached += each.cached_tokens
+            thought += each.reasoning_tokens
+            requests += each.requests
+        return cls(given, answered, cached, thought, requests)
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(

@@ -159,9 +159,9 @@ class Journal:
         Raises `JournalFailed` where the disk refuses; the file then ends where it ended before, and every record after
         is refused too. Raises `SessionConflict` while another thread is at it.
         """
-        self.take(records)
+        self.append_all(records)
 
-    def take(self, records: Sequence[Writable]) -> None:
+    def append_all(self, records: Sequence[Writable]) -> None:
         """The same, of records that are together already."""
         if self.writing is not None or self._appending:
             self._refuse_gap()
