@@ -1,6 +1,7 @@
 """The digests of many messages at once: what `Message.digest` is for each, for less than it costs one by one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -16,21 +17,27 @@ _encode_lines = msgspec.json.Encoder(order="sorted").encode_lines
 
 
 def joined_digests(messages: Sequence[Message]) -> bytes:
-    """The digests of the messages (32 bytes each), joined; those that nobody has asked for yet are kept on them."""
+    """The digests of the messages (32 bytes each), joined. The messages of a list keep those that nobody has asked for
+    yet."""
     if len(messages) <= _FEW:
         return b"".join([message.digest for message in messages])
-    messages = list(messages)  # what is read from elsewhere is gone through once
+    if type(messages) is not list:
+        # They are read from elsewhere, once, and are gone again when they have been looked at.
+        return b"".join([b"".join(sha256_of_each(written(some))) for some in _portions(list(messages))])
     known = [message.__dict__ for message in messages]
     missing = [kept for kept in known if "digest" not in kept]
     if missing:
         new = messages
         if len(missing) < len(known):
             new = [message for message, kept in zip(messages, known, strict=True) if "digest" not in kept]
-        for start in range(0, len(new), _AT_ONCE):
-            found = sha256_of_each(written(new[start : start + _AT_ONCE]))
-            for kept, digest in zip(missing[start : start + _AT_ONCE], found, strict=True):
-                kept["digest"] = digest
+        digests = chain.from_iterable([sha256_of_each(written(some)) for some in _portions(new)])
+        for kept, digest in zip(missing, digests, strict=True):
+            kept["digest"] = digest
     return b"".join([kept["digest"] for kept in known])
+
+
+def _portions(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+    return (messages[start : start + _AT_ONCE] for start in range(0, len(messages), _AT_ONCE))
 
 
 def written(messages: Sequence[Message]) -> list[bytes]:
