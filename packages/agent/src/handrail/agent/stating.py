@@ -148,13 +148,15 @@ def first_state(turn: TurnState, place: int) -> PrivateState:
     return PrivateState(values, name, layer.reducers)
 
 
-_TEXT = frozenset({str})
 _PLAIN = frozenset({str, int, bool, type(None)})
 
 
 def _is_plain(values: Mapping[str, Any]) -> bool:
-    # What needs no trial: JSON carries it.
-    return _TEXT.issuperset(map(type, values)) and _PLAIN.issuperset(map(type, values.values()))
+    # What needs no trial: JSON carries it. A generator would cost more than what it looks at.
+    for name, value in values.items():  # noqa: SIM110
+        if type(name) is not str or type(value) not in _PLAIN:
+            return False
+    return True
 
 
 def _carried(name: str, values: Mapping[str, Any]) -> bytes:
@@ -196,9 +198,10 @@ def keep_private(turn: TurnState) -> None:
 
     Raises `StateError` for one that JSON cannot carry.
     """
+    layers, is_kept = turn.bound.layers, turn.run.log.on
     for place, state in turn.context.states.items():
-        layer = turn.bound.layers[place]
-        if layer.scope == "session" or (not turn.run.log.on and _is_plain(state)):
+        layer = layers[place]
+        if layer.scope == "session" or (not is_kept and _is_plain(state)):
             continue
         name = layer_name(layer)
         text = _carried(name, state)

@@ -27,6 +27,7 @@ class Stream(Generic[ResultT]):
         self._events: deque[Event] = deque()
         # While nobody waits, an event is put down and that is all.
         self._emit = Emit(self._events.append)
+        self._begun = False
         self._heard: asyncio.Future[None] | None = None
         self._rooms: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[ResultT] | None = None
@@ -82,6 +83,11 @@ class Stream(Generic[ResultT]):
             if self._task.done():
                 await self._task
                 return False
+            if not self._begun:
+                # The run begins when this one pauses, and has mostly something to tell before it first waits.
+                self._begun = True
+                await asyncio.sleep(0)
+                continue
             self._heard = asyncio.get_running_loop().create_future()
             self._emit.take = self._ring
             try:
