@@ -75,3 +75,9 @@ def test_a_long_history_has_the_digest_of_its_messages_whatever_its_length() -> 
 def test_a_message_that_stands_twice_counts_twice() -> None:
     messages = [system("Be brief.", id="s")] * 12
     assert joined_digests(messages) == messages[0].digest * 12
+
+
+def test_what_is_read_from_elsewhere_has_the_same_digests_and_keeps_none() -> None:
+    read = tuple(conversation(turns=600))
+    assert joined_digests(read) == b"".join([message.digest for message in conversation(turns=600)])
+    assert not any("digest" in vars(message) for message in read)

@@ -69,6 +69,16 @@ def test_what_was_appended_is_in_the_file_at_once(path: Path) -> None:
     assert verify(path).state == "intact"
 
 
+def test_records_of_any_size_are_written_one_after_the_other(path: Path) -> None:
+    texts = ["a", "b" * 200_000, "c", "", "d" * 70_000, "é" * 40, "e"]
+    with Journal.open(path) as journal:
+        for text in texts:
+            journal.append(MessageRecord(path="desk", message=user(text, id="m")))
+        journal.append(*[MessageRecord(path="desk", message=user(text, id="m")) for text in texts])
+    assert words(path) == texts * 2
+    assert verify(path, integrity_only=True).state == "intact"
+
+
 def test_a_session_is_its_owners_alone(path: Path) -> None:
     Journal.open(path).close()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
