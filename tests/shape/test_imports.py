@@ -131,6 +131,44 @@ def test_what_a_first_run_needs_is_there_when_its_agent_is_built(tmp_path: Path)
     assert outcome.stdout.split() == ["Paid.", "handrail.filters.branches"]
 
 
+FIRST_CALLS = """
+import sys
+from handrail.agent import Agent, ScriptedModel, evaluate_and_retry, fan_out, handoff, to_tool
+from handrail.filters import call, full
+
+def helper():
+    return Agent("helper", model=ScriptedModel("Found."))
+
+ways = {
+    "handoff": (call("transfer_to_helper", call_id="c", reason="r"), {"handoffs": [helper()]}),
+    "waiting": (call("transfer_to_helper", call_id="c", reason="r"), {"handoffs": [handoff(helper(), returns=full())]}),
+    "subagent": (call("helper", call_id="c", input="x"), {"tools": [to_tool(helper())]}),
+    "fan": (call("fan_out", call_id="c", input="x"), {"tools": [fan_out([helper()])]}),
+    "retry": (
+        call("evaluate_and_retry", call_id="c", input="x"),
+        {"tools": [evaluate_and_retry(helper(), lambda text, number: True, max_iterations=1)]},
+    ),
+    "output": (call("final_answer", call_id="c", value=1), {"output_type": int}),
+}
+asked, options = ways[sys.argv[1]]
+desk = Agent("desk", model=ScriptedModel(asked, "Done."), **options)
+for name in ("json", "_json"):  # `call` has loaded it
+    del sys.modules[name]
+desk.check()
+before = set(sys.modules)
+desk.run_sync("Go on.")
+print(*sorted(set(sys.modules) - before))
+"""
+
+
+@pytest.mark.parametrize("way", ["handoff", "waiting", "subagent", "fan", "retry", "output"])
+def test_the_first_call_of_a_run_loads_nothing_that_building_its_agent_could_have(way: str) -> None:
+    command = [sys.executable, "-c", FIRST_CALLS, way]
+    outcome = subprocess.run(command, capture_output=True, text=True, check=True)
+    loaded = {name for name in outcome.stdout.split() if name.startswith("handrail.") or name in ("json", "hashlib")}
+    assert loaded <= {"handrail.filters.branches"}
+
+
 def test_the_packages_share_one_namespace_without_a_file_of_its_own(root: Path) -> None:
     assert list(root.glob("packages/*/src/handrail/__init__.py")) == []
     program = "import handrail; print(len(list(handrail.__path__)))"

@@ -10,7 +10,7 @@ from handrail.agent.errors import InvalidOutput
 from handrail.agent.events import Discard, MessageDone
 from handrail.agent.json_texts import NotJson, read_json
 from handrail.agent.kernel.requests import TurnResult, Verdict
-from handrail.agent.outputs import Shape, Unfit
+from handrail.agent.outputs import BY, Shape, Unfit
 from handrail.agent.strategies import Plan
 from handrail.filters import Message, ToolCall, assistant, tool_result, user
 from handrail.filters.messages import Refusal
@@ -20,7 +20,6 @@ from handrail.sessions import ToolResultRecord
 if TYPE_CHECKING:
     from handrail.agent.turns import TurnState
 
-BY = "output_type"
 ACCEPTED = "Accepted."
 NOT_TAKEN = "Not taken: the conversation was handed over in the same response."
 
@@ -202,16 +201,6 @@ def _json_in(text: str) -> str:
         return read_json(text).text
     except NotJson as problem:
         raise Unfit(str(problem)) from None
-
-
-def unanswered(agent: str, result: TurnResult) -> InvalidOutput | None:
-    """The error for whoever asked an agent that ended without a value of its output type; None where it gave one."""
-    verdict = result.verdict
-    if verdict is None or verdict.valid or verdict.by != BY or result.output is not None:
-        return None
-    if result.message is not None and result.message.text == "null":
-        return None  # a fallback of None
-    return InvalidOutput(f"the output type of {agent}", verdict.attempts, verdict.reason)
 
 
 def feed_back(turn: "TurnState", message: Message | None, text: str) -> None:

@@ -111,6 +111,7 @@ class Bound:
         self.direct = any([tool.return_direct for tool in tools])
         self.raised = frozenset([error_class for error_class, how in agent.tool_errors.items() if how == "raise"])
         self.introduced: AgentRecord | None = None
+        _load_rooms(self)
         self.gated = any(edge.enabled is not True for edge in agent.handoffs)
         in_calls = ["around_tool"] + ["around_handoff"] * any(tool.children for tool in tools)
         self.lasting = tuple(
@@ -198,6 +199,19 @@ def _passing_through(call: Call[TurnRequest, TurnResult]) -> Call[TurnRequest, T
 def _play(request: TurnRequest) -> Coroutine[Any, Any, TurnResult]:
     played: Coroutine[Any, Any, TurnResult] = request.run.turn.play_on(request)
     return played
+
+
+def _load_rooms(bound: Bound) -> None:
+    """Loads what the first call of this agent needs and few programs do: no run is to wait for it."""
+    asks = any([tool.children for tool in bound.tools.values()])
+    if asks or bound.handoffs:
+        import json  # noqa: F401
+    if asks:
+        import hashlib  # noqa: F401
+
+        import handrail.agent.delegating
+    if bound.output is not None:
+        import handrail.agent.accepting  # noqa: F401
 
 
 def offered_tools(agent: Agent, layers: Sequence[Middleware]) -> list[Tool]:

@@ -13,6 +13,7 @@ from handrail.agent.errors import LimitExceeded
 from handrail.agent.handing import KEPT_BACK, NO_ANSWER, failure, joined
 from handrail.agent.kernel.requests import ToolResponse, TurnResult
 from handrail.agent.limits import Budget
+from handrail.agent.outputs import unanswered
 from handrail.agent.scopes import Scope
 from handrail.agent.subagents import AgentTool
 from handrail.filters import FilterError, History, Message, NothingToHandOver, ToolCall, View
@@ -114,8 +115,6 @@ class Delegation:
             return self._failed(f"The agent {self.name} reached {error.limit}={error.value}.", "limit", error)
         except Exception as error:  # noqa: BLE001  # to the agent that asked, a failed agent is a failed tool
             return self._raised(scope, error)
-        from handrail.agent.accepting import unanswered
-
         if (problem := unanswered(self.name, result)) is not None:
             return self._raised(scope, problem)
         if result.status != "completed":

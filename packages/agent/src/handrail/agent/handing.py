@@ -14,6 +14,7 @@ from handrail.agent.ended import let_go
 from handrail.agent.errors import HandoffRefused, LimitExceeded
 from handrail.agent.handoffs import Given, Handoff
 from handrail.agent.limits import Budget
+from handrail.agent.outputs import unanswered
 from handrail.agent.tools import InvalidArguments
 from handrail.filters import (
     FilterError,
@@ -211,8 +212,6 @@ async def _wait(turn: Turn, asked: Asked, entered: Messages, base: View | None) 
         scope.waiting, scope.waiting_names = scope.waiting[:-1], scope.waiting_names[:-1]
         if scope.depth == 0:
             run.way += (turn.bound.name,)
-    from handrail.agent.accepting import unanswered
-
     if (problem := unanswered(asked.target, result)) is not None:
         views = [view.history for path, view in scope.views.items() if path not in scope.waiting]
         return failure(turn, asked.target, returns, problem, [*views, said], asked.edge.policy)

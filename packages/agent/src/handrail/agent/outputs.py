@@ -5,15 +5,20 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
 import msgspec
 
-from handrail.agent.errors import BuildError
+from handrail.agent.errors import BuildError, InvalidOutput
 from handrail.agent.names import check_tool_name
+
+if TYPE_CHECKING:
+    from handrail.agent.kernel.requests import TurnResult
 
 Mode: TypeAlias = Literal["auto", "native", "tool"]
 OnExhausted: TypeAlias = Literal["raise", "return", "fallback"]
+BY = "output_type"
+"""Who judges an answer by its output type, as its verdict has it."""
 NOTHING: Any = object()
 """What `fallback` is where none was given."""
 MOST_PROBLEMS = 10
@@ -219,3 +224,13 @@ def _writing(adapter: Any) -> Callable[[Any], str]:
         return adapter.dump_json(value, by_alias=True, round_trip=True, warnings=False).decode()  # type: ignore[no-any-return]  # bytes
 
     return write
+
+
+def unanswered(agent: str, result: TurnResult) -> InvalidOutput | None:
+    """The error for whoever asked an agent that ended without a value of its output type; None where it gave one."""
+    verdict = result.verdict
+    if verdict is None or verdict.valid or verdict.by != BY or result.output is not None:
+        return None
+    if result.message is not None and result.message.text == "null":
+        return None  # a fallback of None
+    return InvalidOutput(f"the output type of {agent}", verdict.attempts, verdict.reason)
