@@ -23,7 +23,7 @@ from handrail.filters import (
     user,
 )
 from handrail.filters.errors import InvalidMessage
-from handrail.filters.messages import Part, canonical_json, is_empty
+from handrail.filters.messages import Part, canonical_json, is_empty, named
 
 
 def test_constructors_take_words_and_parts() -> None:
@@ -56,6 +56,16 @@ def test_lone_halves_of_characters_are_replaced_and_whole_ones_stay() -> None:
     assert (scraped.call_id, scraped.name) == ("c\ufffd", "scrape\ufffd")
     assert ToolCall("c\ud800", "x", '{"q":"\ud800"}').arguments == '{"q":"\ufffd"}'
     assert msgspec.json.decode(msgspec.json.encode(scraped), type=Message) == scraped
+
+
+def test_a_message_that_is_named_is_as_sound_as_one_that_is_made_so() -> None:
+    said = assistant("Hi", id="old", sensitivity="internal")
+    assert named(said, "m1", "Desk", 5) == said.replace(id="m1", agent="Desk", created_at=5)
+    assert named(said, "m\ud800", "Desk", 5).id == "m\ufffd"
+    assert said.digest != named(said, "m1", "Desk", 5).digest
+    for wrong in (True, 1.5):
+        with pytest.raises(InvalidMessage):
+            named(said, "m1", "Desk", wrong)  # type: ignore[arg-type]
 
 
 def test_an_escaped_lone_half_in_arguments_stays_text() -> None:

@@ -44,6 +44,9 @@ from handrail.sessions import (
 from handrail.sessions.records import AnyRecord, Footer, Header
 from sessions.conversations import Conversation, put
 
+TOGETHER = 1 << 16
+"""After so many bytes the line that is begun is the last of those that are checked together."""
+
 
 @custom_filter("sessions-test/last-two")
 def last_two(history: History) -> tuple[Message, ...]:
@@ -166,6 +169,53 @@ def test_what_is_wrong_in_a_long_session_is_told_with_its_line_and_what_stood_be
         verdict = verify(path, integrity_only=integrity_only)
         assert (verdict.state, verdict.line) == (state, line)
         assert verdict.counts == Counter({"header": 1, "message": line - 2}) + Counter(counted)
+
+
+@pytest.mark.parametrize("beyond", [False, True])
+def test_a_second_header_is_damage_wherever_the_lines_that_are_read_together_begin(
+    tmp_path: Path, beyond: bool
+) -> None:
+    with Journal.create(tmp_path / "s", fsync="never") as journal:
+        while journal.end < TOGETHER:
+            journal.append(MessageRecord(path="desk", message=user("Word. " * 200)))
+    header, *lines = (tmp_path / "s").read_bytes().splitlines()
+    made = chain(tmp_path / "made", header, [*lines[: None if beyond else -2], header])
+    verdict = verify(made)
+    assert (verdict.state, verdict.line) == ("damaged", len(made.read_bytes().splitlines()))
+
+
+@pytest.mark.parametrize("beyond", [False, True])
+def test_a_record_after_the_footer_is_tampering_wherever_the_lines_that_are_read_together_begin(
+    tmp_path: Path, beyond: bool
+) -> None:
+    def sealed(name: str, words: int) -> Path:
+        with Journal.create(tmp_path / name, fsync="never") as journal:
+            journal.append(MessageRecord(path="desk", message=user("w" * words)))
+        return export(tmp_path / name, tmp_path / f"{name}-sealed")
+
+    made = sealed("s", 1)
+    footer = len(made.read_bytes().splitlines()[-1])
+    if beyond:
+        made = sealed("t", TOGETHER - made.stat().st_size + footer // 2)
+        assert made.stat().st_size - footer < TOGETHER < made.stat().st_size
+    # It goes on from what stands before the footer, as if that were not there.
+    head = sha256(made.read_bytes().splitlines()[-2]).hexdigest().encode()
+    with made.open("ab") as file:
+        file.write(b'{"prev":"%b","kind":"turn","path":"a","run":"r","event":"start","at":1}\n' % head)
+    assert verify(made).state == "tampered"
+
+
+def test_what_stands_before_a_boundary_that_does_not_fit_is_counted_and_no_more(tmp_path: Path) -> None:
+    def misfit(record: AnyRecord) -> AnyRecord:
+        is_last = isinstance(record, HandoffRecord) and record.target == "triage"
+        return msgspec.structs.replace(record, crossed=((0, 99),)) if is_last else record
+
+    verdict = rewritten(desk(tmp_path / "s"), misfit)
+    lines = list(read(tmp_path / "rewritten.jsonl").records())
+    assert verdict.line is not None
+    assert isinstance(lines[verdict.line - 1], HandoffRecord)
+    assert verdict.state == "damaged"
+    assert sum(verdict.counts.values()) == verdict.line - 1 < len(lines)
 
 
 def test_a_torn_tail_is_told_and_the_rest_is_checked(tmp_path: Path) -> None:

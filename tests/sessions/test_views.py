@@ -49,12 +49,21 @@ def test_messages_that_are_said_together_enter_the_views_as_each_by_itself() -> 
         said(asks),
         said(user("And?", id="m6")),
     ]
-    for start, end in ((0, 6), (0, 2), (4, 6), (5, 6)):
+    for start, end in ((0, 6), (0, 2), (2, 3), (4, 6), (5, 6)):
         together = Views()
         together.say_all(records[start:end], [record.message for record in records[start:end]])
         apart = Views.of(records[start:end])
         assert together.now() == apart.now()
         assert together.waiting() == apart.waiting()
+
+
+def test_messages_that_are_said_together_follow_the_results_that_came_before_them() -> None:
+    records = [said(user("And?", id="m2")), CALLS, said(assistant("So.", id="m3"))]
+    together, apart = Views.of([CALLS, result("b")]), Views.of([CALLS, result("b"), *records])
+    together.say_all(records, [record.message for record in records])
+    assert together.now() == apart.now()
+    assert together.waiting() == apart.waiting() == []
+    assert [message.id for message in together.history("desk")] == ["m1", "rb", "m2", "m1", "m3"]
 
 
 @pytest.mark.parametrize("order", ["abc", "cba", "bca"])

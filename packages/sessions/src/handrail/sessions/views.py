@@ -213,13 +213,11 @@ class _Track:
 
     def say_all(self, messages: list[Message]) -> None:
         """More messages, one after the other."""
-        # As a rule only the last one makes calls: their results come next.
-        if self._results or ToolCall in map(type, chain.from_iterable([each.content for each in messages[:-1]])):
-            for message in messages:
-                self.say(message)
-        else:
-            self._said += messages[:-1]
-            self.say(messages[-1])
+        if self._results:
+            self.settle()
+        # What calls but the last one makes are over with the next message: no result came between.
+        self._said += messages[:-1]
+        self.say(messages[-1])
 
     def _open(self, calls: tuple[ToolCall, ...]) -> None:
         self._calls = calls
