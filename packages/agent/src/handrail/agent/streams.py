@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from handrail.agent.errors import RunError
 from handrail.agent.events import Event
+from handrail.agent.reports import Crossing
 from handrail.agent.scopes import LEAD, Emit
 from handrail.agent.threads import ended
-
-if TYPE_CHECKING:
-    from handrail.agent.reports import Crossing
 
 ResultT = TypeVar("ResultT")
 

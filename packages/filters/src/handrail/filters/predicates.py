@@ -1,5 +1,4 @@
-"""Predicates: questions about one message, registered by name so that `keep`, `drop` and `when` can be
-written down."""
+"""Predicates: questions about one message, registered by name so that what asks them can be written down."""
 
 from __future__ import annotations
 

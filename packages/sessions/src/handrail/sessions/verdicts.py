@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
+from handrail.sessions.lines import Progress
 from handrail.sessions.passphrases import Secret, hidden
+from handrail.sessions.places import Given, Where
 from handrail.sessions.tails import TornTail
 from handrail.sessions.tally import KINDS
-
-if TYPE_CHECKING:
-    from handrail.sessions.lines import Progress
-    from handrail.sessions.places import Given, Where
 
 State: TypeAlias = Literal["intact", "torn", "damaged", "tampered", "drifted", "not runnable", "not decrypted"]
 
