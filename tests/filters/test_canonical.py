@@ -3,6 +3,7 @@
 import json
 import sys
 from contextlib import suppress
+from itertools import product
 
 import pytest
 
@@ -12,6 +13,13 @@ from handrail.filters.canonical import DEEPEST, canonical, canonical_text, not_c
 
 def own(kind: str, text: str) -> str:
     return json.dumps({"$handrail": [kind, text]}, separators=(",", ":"), ensure_ascii=False)
+
+
+def test_by_one_look_at_many_texts_none_that_may_change_is_missed_whatever_stands_beside_it() -> None:
+    texts = ["", " ", "\n", "\r", "{}", "{ }", "1", "1\n2", "1 2", "[1,", "2]", "[1]\n", "1.0", '"a"', "null"]
+    for beside in product(texts, repeat=3):
+        changed = {place for place, text in enumerate(beside) if canonical_text(text) != text}
+        assert changed <= set(not_canonical(beside)), beside
 
 
 @pytest.mark.parametrize("text", ["", "  ", "{}", "{ }"])
