@@ -11,6 +11,7 @@ import pytest
 from agent.desks import result_of, tasks
 from handrail.agent import Agent, BuildError, ModelRefused, ModelUnavailable, RunContext, ScriptedModel, Tool, tool
 from handrail.agent.attempts import Attempts, TookTooLong, asked_by, is_transient
+from handrail.agent.kernel import around_chat
 from handrail.filters import Message, call
 from handrail.sessions import Tally, ToolCallRecord, read
 
@@ -240,6 +241,27 @@ async def test_every_attempt_has_its_start_mark_and_the_key_is_the_same(tmp_path
     marks = [(each.attempt, each.key) for each in read(path).records() if isinstance(each, ToolCallRecord)]
     assert (marks, told) == ([(1, "7"), (2, "7"), (3, "7")], ["7 1", "7 2", "7 3"])
     assert Tally.of(read(path).records()).tools == {"pay": 1}
+
+
+async def test_how_often_the_model_was_asked_is_no_try_of_its_tools(tmp_path: Path) -> None:
+    told: list[int] = []
+
+    @tool(side_effects="external", retries=1, retry_delay=0.0, idempotency_key="order")
+    async def pay(order: int, run: RunContext[None]) -> str:
+        told.append(run.attempt)
+        if len(told) == 1:
+            raise ConnectionError("down")
+        return "paid"
+
+    @around_chat
+    async def again(request: Any, call_next: Any) -> Any:
+        await call_next(request)
+        return await call_next(request)
+
+    path, model = tmp_path / "s.jsonl", ScriptedModel("no", call("pay", call_id="c1", order=7), "no", "done")
+    await Agent("X", model=model, tools=[pay], middleware=[again]).run("go", session=path)
+    marks = [each.attempt for each in read(path).records() if isinstance(each, ToolCallRecord)]
+    assert marks == told == [1, 2]
 
 
 @pytest.mark.parametrize(

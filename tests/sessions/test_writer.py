@@ -25,6 +25,7 @@ from handrail.sessions import (
     SealedSession,
     SessionConflict,
     SessionExists,
+    TurnRecord,
     Unknown,
     UnsupportedVersion,
     export,
@@ -77,6 +78,17 @@ def test_records_of_any_size_are_written_one_after_the_other(path: Path) -> None
         journal.append(*[MessageRecord(path="desk", message=user(text, id="m")) for text in texts])
     assert words(path) == texts * 2
     assert verify(path, integrity_only=True).state == "intact"
+
+
+def test_half_a_surrogate_pair_in_an_error_is_mended_and_the_records_beside_it_stay(path: Path) -> None:
+    failed = TurnRecord(path="desk", run="r", event="end", status="failed", error="no \ud800 such file")
+    with Journal.create(path, fsync="never") as journal:
+        journal.append(said("before"), failed, said("after"))
+        journal.append(said("later"))
+    found = [record for record in read(path).records() if isinstance(record, TurnRecord)]
+    assert [record.error for record in found] == ["no \ufffd such file"]
+    assert words(path) == ["before", "after", "later"]
+    assert verify(path).ok
 
 
 def test_a_session_is_its_owners_alone(path: Path) -> None:

@@ -31,6 +31,7 @@ SENSITIVE = {
     "part": tool_result(BALANCE, [Text("12,400", sensitivity="secret")]),
     "one of its parts": tool_result(BALANCE, ["yours:", Text("12,400", sensitivity="secret")]),
     "token": tool_result(BALANCE, f"of {TOKEN}"),
+    "token beside its words": tool_result(BALANCE, [Text("yours", extra=f'{{"note":"{TOKEN}"}}')]),
     "public token": tool_result(BALANCE, "[REDACTED:public]"),
     "malformed token": tool_result(BALANCE, "[REDACTED"),
     "pinned": tool_result(BALANCE, "12,400", sensitivity="secret", pinned=True),

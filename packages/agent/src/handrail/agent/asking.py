@@ -150,7 +150,6 @@ def _asked_about(turn: Turn, messages: Sequence[Message]) -> Messages:
 async def ask_once(turn: Turn, instructions: Mapping[str, str], settings: Settings | None) -> ChatResponse:
     """One model call outside the loop, through the chat chain."""
     bound = turn.bound
-    turn.context.tries = 0
     turn.budget.take_step()
     turn.context.step += 1
     request = ChatRequest(
