@@ -13,6 +13,7 @@ import pytest
 from agent.desks import failure, hear, ids, pause, requests, result_of, roles, tasks, texts, unlawful
 from agent.hanging import FULL
 from agent.hanging import waiting as boss_that_waits
+from agent.streaming import Streaming, words
 from handrail.agent import (
     ActiveAgentUnknown,
     Agent,
@@ -25,8 +26,9 @@ from handrail.agent import (
     ScriptedModel,
     handoff,
 )
-from handrail.agent.events import Recovered, RunEnd, RunStart, Text
+from handrail.agent.events import Event, Recovered, RunEnd, RunStart, Text
 from handrail.agent.kernel import ChatRequest, Middleware
+from handrail.agent.models import TextDelta
 from handrail.filters import (
     FixedClock,
     FixedIds,
@@ -599,6 +601,49 @@ async def test_what_one_loop_over_a_stream_leaves_the_next_one_hears() -> None:
     assert [type(event) for event in (first[0], rest[-1])] == [RunStart, RunEnd]
     assert "".join([event.text for event in first + rest if isinstance(event, Text)]) == "one two three"
     assert run.result.output == "one two three"
+
+
+@pytest.mark.parametrize("gone", [0, 1, 2])
+async def test_each_event_is_heard_by_one_of_those_who_listen_side_by_side_whoever_gives_up(gone: int) -> None:
+    comes = asyncio.Event()
+    heard: list[Event] = []
+    model = Streaming([comes, TextDelta("one "), *words("two")])
+    async with Agent("X", model=model).stream("go") as run:
+
+        async def listen() -> None:
+            async for event in run:
+                heard.append(event)
+                await pause()
+
+        listening = [asyncio.create_task(listen()) for _ in range(3)]
+        for _ in range(20):
+            await pause()
+        for each in listening[:gone]:
+            each.cancel()
+        await pause()
+        comes.set()
+        async with asyncio.timeout(5):
+            await asyncio.wait(listening[gone:])
+    assert (type(heard[0]), type(heard[-1]), run.result.output) == (RunStart, RunEnd, "two")
+    assert [event.text for event in heard if isinstance(event, Text)] == ["one ", "two"]
+    assert [each.cancelled() for each in listening] == [place < gone for place in range(3)]
+
+
+async def test_who_gives_up_waiting_for_an_event_again_and_again_misses_none() -> None:
+    waiting = [asyncio.Event() for _ in range(20)]
+    pieces = [piece for number, comes in enumerate(waiting) for piece in (comes, TextDelta(f"{number} "))]
+    heard: list[Event] = []
+    async with Agent("X", model=Streaming([*pieces, *words("end")])).stream("go") as run:
+        while type(heard[-1] if heard else None) is not RunEnd:
+            following = asyncio.ensure_future(anext(run))
+            for _ in range(20):
+                await pause()
+            if following.done():
+                heard.append(await following)
+            else:
+                following.cancel()
+                waiting.pop(0).set()
+    assert [event.text for event in heard if isinstance(event, Text)] == [*[f"{n} " for n in range(20)], "end"]
 
 
 async def _until(run: Any, kind: type) -> Any:

@@ -26,7 +26,7 @@ class Stream(Generic[ResultT]):
         # While nobody waits, an event is put down and that is all.
         self._emit = Emit(self._events.append)
         self._begun = False
-        self._heard: asyncio.Future[None] | None = None
+        self._waiting: list[asyncio.Future[None]] = []
         self._rooms: list[asyncio.Future[None]] = []
         self._task: asyncio.Task[ResultT] | None = None
 
@@ -86,20 +86,22 @@ class Stream(Generic[ResultT]):
                 self._begun = True
                 await asyncio.sleep(0)
                 continue
-            self._heard = asyncio.get_running_loop().create_future()
+            heard = asyncio.get_running_loop().create_future()
+            self._waiting.append(heard)
             self._emit.take = self._ring
             try:
-                await self._heard
-            finally:
-                self._emit.take = self._events.append
+                await heard
+            except asyncio.CancelledError:
+                # Whoever else waits is to be woken as before.
+                if heard in self._waiting:
+                    self._waiting.remove(heard)
+                raise
         return True
 
     def _ring(self, event: Event) -> None:
         self._events.append(event)
         self._emit.take = self._events.append
-        if self._heard is not None:
-            _resolve(self._heard)
-            self._heard = None
+        self._wake()
 
     async def _wait_for_room(self) -> None:
         while len(self._events) > LEAD:
@@ -110,14 +112,15 @@ class Stream(Generic[ResultT]):
     def _make_room(self) -> None:
         # Agents that run side by side each wait by themselves.
         rooms, self._rooms = self._rooms, []
-        for room in rooms:
-            _resolve(room)
+        _resolve(rooms)
 
-    def _wake(self, _: asyncio.Task[Any]) -> None:
-        if self._heard is not None:
-            _resolve(self._heard)
+    def _wake(self, _: asyncio.Task[Any] | None = None) -> None:
+        # As do those who listen side by side: each looks again whether there is anything for it.
+        waiting, self._waiting = self._waiting, []
+        _resolve(waiting)
 
 
-def _resolve(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
+def _resolve(futures: Sequence[asyncio.Future[None]]) -> None:
+    for future in futures:
+        if not future.done():
+            future.set_result(None)
