@@ -1,6 +1,7 @@
 """The digests of many messages at once."""
 
-from collections.abc import Callable
+import tracemalloc
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -70,6 +71,26 @@ def test_a_long_history_has_the_digest_of_its_messages_whatever_its_length() -> 
     messages = conversation(turns=600)
     for length in (0, 1, 8, 9, 1024, 1025, 2400):
         assert History(message.replace() for message in messages[:length]).digest == digest(messages[:length])
+
+
+class Elsewhere(list[Message]):
+    """Messages that are made when they are read, and that nobody keeps."""
+
+    def __iter__(self) -> Iterator[Message]:
+        return (assistant(f"{number} ".ljust(5_000), id=f"m{number}") for number in range(len(self)))
+
+
+def test_of_messages_that_are_read_from_elsewhere_some_are_held_at_a_time() -> None:
+    def peak(length: int) -> int:
+        elsewhere = Elsewhere([user("unread")] * length)
+        tracemalloc.start()
+        found = joined_digests(elsewhere)
+        held = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert found == b"".join([message.digest for message in elsewhere])
+        return held
+
+    assert peak(8_000) < 1.5 * peak(3_000)
 
 
 def test_a_message_that_stands_twice_counts_twice() -> None:

@@ -1,7 +1,7 @@
 """The digests of many messages at once: what `Message.digest` is for each, for less than it costs one by one."""
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 
 import msgspec
 
@@ -23,7 +23,7 @@ def joined_digests(messages: Sequence[Message]) -> bytes:
         return b"".join([message.digest for message in messages])
     if type(messages) is not list:
         # They are read from elsewhere, once, and are gone again when they have been looked at.
-        return b"".join([b"".join(sha256_of_each(written(some))) for some in _portions(list(messages))])
+        return b"".join([b"".join(sha256_of_each(written(some))) for some in _portions(messages)])
     known = [message.__dict__ for message in messages]
     missing = [kept for kept in known if "digest" not in kept]
     if missing:
@@ -36,8 +36,10 @@ def joined_digests(messages: Sequence[Message]) -> bytes:
     return b"".join([kept["digest"] for kept in known])
 
 
-def _portions(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
-    return (messages[start : start + _AT_ONCE] for start in range(0, len(messages), _AT_ONCE))
+def _portions(messages: Iterable[Message]) -> Iterator[Sequence[Message]]:
+    coming = iter(messages)
+    while some := list(islice(coming, _AT_ONCE)):
+        yield some
 
 
 def written(messages: Sequence[Message]) -> list[bytes]:
