@@ -69,7 +69,7 @@ def test_digests_known_before_and_worked_out_together_are_the_same() -> None:
 
 def test_a_long_history_has_the_digest_of_its_messages_whatever_its_length() -> None:
     messages = conversation(turns=600)
-    for length in (0, 1, 8, 9, 1024, 1025, 2400):
+    for length in (0, 1, 8, 9, 128, 129, 1024, 1025, 2400):
         assert History(message.replace() for message in messages[:length]).digest == digest(messages[:length])
 
 

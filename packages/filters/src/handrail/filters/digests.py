@@ -10,7 +10,7 @@ from handrail.filters.hashes import sha256_of_each
 from handrail.filters.messages import Message, ToolCall, canonical_json
 
 _FEW = 8
-_AT_ONCE = 1024
+_AT_ONCE = 128
 """How many messages are encoded into one text, so that it stays small."""
 
 _encode_lines = msgspec.json.Encoder(order="sorted").encode_lines
