@@ -5,6 +5,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from handrail.filters import FixedClock, FixedIds, user
 from handrail.filters.errors import HandrailError
 from handrail.sessions import (
+    AgentRecord,
     DamagedSession,
     Header,
     HeaderTooLong,
@@ -316,6 +318,7 @@ def test_a_record_of_another_session_is_chained_anew(path: Path, tmp_path: Path)
 
 WRITER = """
 import sys
+import tracemalloc
 from handrail.filters import user
 from handrail.sessions import Cost, Journal, MessageRecord, Passphrase
 secret = Passphrase(sys.argv[3], cost=Cost(n=1 << 10, p=1)) if sys.argv[3] else None
@@ -391,3 +394,16 @@ def test_told_to_wait_for_the_disk_a_journal_does_so_whatever_its_policy(path: P
     with Journal.open(path, fsync="never") as journal:
         journal.append(said("one"))
         assert (synced(journal.sync), synced(journal.sync)) == (1, 0)
+
+
+def test_a_record_that_cannot_be_encoded_leaves_neither_words_nor_memory_behind(tmp_path: Path) -> None:
+    with Journal.create(tmp_path / "s", fsync="never") as journal:
+        end, settings = journal.end, {"long": "x" * 20_000_000, "odd": object()}
+        tracemalloc.start()
+        with pytest.raises(TypeError):
+            journal.append(AgentRecord(name="A", settings=settings))
+        kept = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        assert (journal.end, kept < 1_000_000) == (end, True)
+        journal.append(TurnRecord(path="A", run="r", event="start"))
+    assert (verify(tmp_path / "s").state, verify(tmp_path / "s").counts) == ("intact", {"header": 1, "turn": 1})

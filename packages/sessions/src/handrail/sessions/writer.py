@@ -193,6 +193,9 @@ class Journal:
                 if len(data) > _KEPT:
                     self._body = bytearray()
                 self.write(data, head)
+            except BaseException:
+                self._body = bytearray()  # what could not be encoded may be of any size
+                raise
             finally:
                 self._appending = False
         if self.fsync == "always":
