@@ -100,7 +100,6 @@ class Stream(Generic[ResultT]):
 
     def _ring(self, event: Event) -> None:
         self._events.append(event)
-        self._emit.take = self._events.append
         self._wake()
 
     async def _wait_for_room(self) -> None:
@@ -116,6 +115,7 @@ class Stream(Generic[ResultT]):
 
     def _wake(self, _: asyncio.Task[Any] | None = None) -> None:
         # As do those who listen side by side: each looks again whether there is anything for it.
+        self._emit.take = self._events.append
         waiting, self._waiting = self._waiting, []
         _resolve(waiting)
 
