@@ -184,6 +184,14 @@ async def test_a_memory_that_json_cannot_carry_is_refused_at_the_turns_end_namin
     assert (error.owner, error.key) == ("Remembers", "bad")
 
 
+async def test_a_key_that_is_no_text_is_refused_whether_the_memory_is_written_down_or_not(tmp_path: Path) -> None:
+    for session in (None, tmp_path / "s.jsonl"):
+        layer = Remembers(lambda state, request: state.update({1: "one"}))
+        error = await failure(desk(layer, calls(1), "done"), "go", session=session)
+        assert isinstance(error, StateError)
+        assert error.owner == "Remembers"
+
+
 async def test_text_that_cannot_be_written_down_is_refused_where_it_is_to_be(tmp_path: Path) -> None:
     layer = Remembers(lambda state, request: state.update(bad="\ud800"))
     error = await failure(desk(layer, calls(1), "done"), "go", session=tmp_path / "s.jsonl")

@@ -52,6 +52,32 @@ def paying(paid: list[int]) -> Any:
     return pay
 
 
+async def test_tries_of_a_tool_and_of_the_layer_around_it_are_numbered_together(tmp_path: Path) -> None:
+    tried: list[int] = []
+
+    @tool(side_effects="read_only", retries=1, retry_delay=0.0)
+    async def pay(context: RunContext[None]) -> str:
+        tried.append(context.attempt)
+        if len(tried) == 1:
+            raise ConnectionError("down")
+        return "paid"
+
+    seen: list[int] = []
+
+    @around_tool
+    async def twice(request: Any, call_next: Any) -> Any:
+        for _ in range(2):
+            response = await call_next(request)
+            seen.append(request.run.attempt)
+        return response
+
+    path = tmp_path / "s.jsonl"
+    agent = Agent("X", model=ScriptedModel(CALL, "done"), tools=[pay], middleware=[twice])
+    await agent.run("go", session=path)
+    marks = [each.attempt for each in Session(path).records() if isinstance(each, ToolCallRecord)]
+    assert (tried, seen, marks) == ([1, 2, 3], [2, 3], [1, 2, 3])
+
+
 async def test_each_try_of_a_model_call_counts_as_a_step_of_the_limits() -> None:
     model = ScriptedModel(*[ModelUnavailable("down")] * 9)
     error = await failure(Agent("X", model=model, middleware=[stubborn]), "go", limits=Limits(max_steps=4))
