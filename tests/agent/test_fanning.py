@@ -19,6 +19,7 @@ from handrail.agent import (
     NameClash,
     RunContext,
     ScriptedModel,
+    evaluate_and_retry,
     fan_out,
     preview,
     to_tool,
@@ -532,3 +533,14 @@ async def test_a_limit_that_is_none_of_the_common_budget_is_what_the_merging_fun
     asked = fan_out([says("A", "Left.")], merge=merge, budget=Limits(max_seconds=9))
     answer = result_of((await boss(asked).run("go")).messages, "t1")
     assert answer.text.startswith("The answers could not be merged: LimitExceeded: the run reached max_pages=3")
+
+
+def test_what_is_shown_and_kept_of_those_who_answer_is_not_shown_and_kept_of_their_judge() -> None:
+    first, second, judge = [Agent(name, model=ScriptedModel()) for name in ("First", "Second", "Judge")]
+    options: dict[str, Any] = {"expose": "all", "fold": 3, "filter": none()}
+    asked = fan_out([first, second], merge="judge", judge=judge, **options)
+    tried = evaluate_and_retry(first, judge, max_iterations=2, **options)
+    for answering, judging in ((asked.children[:2], asked.children[2]), (tried.children[:1], tried.children[1])):
+        assert [(edge.expose, edge.fold) for edge in answering] == [("all", 3)] * len(answering)
+        assert (judging.child.name, judging.expose, judging.fold) == ("Judge", "final", False)
+        assert judging.filter == answering[0].filter

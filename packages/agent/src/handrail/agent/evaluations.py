@@ -184,7 +184,7 @@ def evaluate_and_retry(
     Raises `BuildError`.
     """
     from handrail.agent.evaluating import EvaluateAndRetry
-    from handrail.agent.teams import check_budget, check_count, edge_to
+    from handrail.agent.teams import check_budget, check_count, edge_to, edge_to_judge
 
     check_count("max_iterations", max_iterations, name)
     if patience is not None:
@@ -198,8 +198,7 @@ def evaluate_and_retry(
         raise BuildError(f"pick of {name} is 'best' or 'last', not {pick!r}")
     team = [edge_to(generator, name, timeout, options)]
     if not callable(evaluator):
-        judged = {option: value for option, value in options.items() if option not in ("expose", "fold")}
-        team.append(edge_to(evaluator, name, timeout, judged))
+        team.append(edge_to_judge(evaluator, name, timeout, options))
     return EvaluateAndRetry(
         name=name,
         description=description or f"Ask {team[0].child.name}, which tries until its answer will do.",

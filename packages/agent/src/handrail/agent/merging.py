@@ -81,7 +81,7 @@ def fan_out(
     Where no agent answered the result is an error; a function is asked all the same. Raises `BuildError`.
     """
     from handrail.agent.fanning import FanOut
-    from handrail.agent.teams import check_budget, check_count, edge_to
+    from handrail.agent.teams import check_budget, check_count, edge_to, edge_to_judge
 
     if merge not in get_args(Way) and not callable(merge):
         raise BuildError(f"merge of {name} is one of {', '.join(get_args(Way))}, or a function, not {merge!r}")
@@ -94,7 +94,6 @@ def fan_out(
     team = tuple([edge_to(agent, name, timeout, options) for agent in agents])
     if not team:
         raise BuildError(f"{name} has no agents to ask")
-    judged = {option: value for option, value in options.items() if option not in ("expose", "fold")}
     names = ", ".join(dict.fromkeys([edge.child.name for edge in team]))
     return FanOut(
         name=name,
@@ -104,7 +103,7 @@ def fan_out(
         output_sensitivity=options.get("output_sensitivity"),
         team=team,
         merge=merge,
-        judge=None if judge is None else edge_to(judge, name, timeout, judged),
+        judge=None if judge is None else edge_to_judge(judge, name, timeout, options),
         separator=separator,
         max_concurrency=max_concurrency,
         budget=budget,

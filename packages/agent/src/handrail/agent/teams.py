@@ -74,6 +74,12 @@ def edge_to(agent: Any, name: str, timeout: float | None, options: Mapping[str, 
     return edge if timeout is None else msgspec.structs.replace(edge, timeout=timeout)
 
 
+def edge_to_judge(agent: Any, name: str, timeout: float | None, options: Mapping[str, Any]) -> AgentTool:
+    """The same, to one that is asked about what the others answered: what is shown or kept of theirs is not its own."""
+    judged = {option: value for option, value in options.items() if option not in ("expose", "fold")}
+    return edge_to(agent, name, timeout, judged)
+
+
 def check_count(what: str, value: Any, name: str) -> None:
     """Raises `BuildError` for what is no whole number from 1."""
     if type(value) is not int or value < 1:
