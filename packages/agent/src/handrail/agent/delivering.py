@@ -10,8 +10,8 @@ from handrail.agent.events import Arguments, Discard, ReasoningText, Text
 from handrail.agent.kernel.requests import ChatRequest
 from handrail.agent.kernel.tokens import Pipeline, Token, TokenTransform
 from handrail.agent.models import ArgumentsDelta, ChatResponse, Delta, Model, ReasoningDelta, TextDelta
-from handrail.agent.scopes import LEAD
 from handrail.agent.scripted import Told, pieces
+from handrail.agent.telling import LEAD
 from handrail.filters import Message, Refusal
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from handrail.agent.kernel.jumps import Target
 from handrail.agent.kernel.middlewares import Middleware
 from handrail.agent.kernel.requests import STATUSES, TurnRequest, TurnResult
 from handrail.agent.limits import Budget
-from handrail.agent.scopes import LEAD
 from handrail.agent.stating import check_deps, keep_lasting, keep_private
+from handrail.agent.telling import LEAD
 from handrail.agent.turns import TurnState
 from handrail.filters import Message, ToolCall, View
 from handrail.filters.messages import Messages

@@ -24,8 +24,9 @@ from handrail.agent.kernel.requests import Verdict
 from handrail.agent.limits import DEFAULT_LIMITS, NOTHING, Budget, Limits, total
 from handrail.agent.loop import converse
 from handrail.agent.reports import Crossing
-from handrail.agent.scopes import Emit, Scope, UnheldIds
+from handrail.agent.scopes import Scope, UnheldIds
 from handrail.agent.stating import begin_with, check_reachable, kept_channels
+from handrail.agent.telling import Emit
 from handrail.filters import Clock, HandrailError, History, IdSource, Message
 from handrail.filters.messages import Messages
 from handrail.sessions import BudgetRecord, Session, Usage

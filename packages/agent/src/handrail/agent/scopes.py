@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
-from handrail.agent.events import LIFECYCLE, Event
 from handrail.agent.kernel.states import Channels
+from handrail.agent.telling import Emit, Forward, forwarded
 from handrail.filters import IdSource, View
 from handrail.sessions import Usage
 from handrail.sessions.paths import scope_mark, top_path
-
-Forward: TypeAlias = Literal["all", "lifecycle", "none"]
-
-
-LEAD = 1000
-"""How many events a run may be ahead of its listener before it waits."""
-
-
-class Emit:
-    """Who listens to a run: `take` is handed each event. It may be another function from one event to the next, since
-    a listener that waits has to be woken by the first; so it is looked up each time."""
-
-    __slots__ = ("take",)
-
-    def __init__(self, take: Callable[[Event], None]) -> None:
-        self.take = take
-
-    def __call__(self, event: Event) -> None:
-        self.take(event)
-
 
 NO_CHANNELS = Channels()
 """What a scope begins with. Whoever writes a channel puts a copy into its place, so one serves all."""
@@ -91,7 +71,7 @@ class Scope:
     def within(self, path: str, call_id: str, deps: Any, *, forward: Forward, read_only: bool, part: int = 0) -> Scope:
         """The scope of a sub-agent's call that the agent at `path` makes, or of that part of it."""
         ids = self.ids.branch(f"{call_id}\0{part}" if part else call_id)
-        scope = Scope(ids, ids.next(), {}, _forwarded(self.emit, forward), deps)
+        scope = Scope(ids, ids.next(), {}, forwarded(self.emit, forward), deps)
         scope.before, scope.after = f"{path}/", scope_mark(call_id, part)
         scope.outer, scope.depth = self, self.depth + 1
         scope.read_only = self.read_only or read_only
@@ -137,16 +117,3 @@ class UnheldIds(IdSource):
     def branch(self, name: str) -> IdSource:
         """The source's own branch, as careful: a source that is given again branches as it did before."""
         return UnheldIds(self._source.branch(name), self._views)
-
-
-def _forwarded(emit: Emit | None, forward: Forward) -> Emit | None:
-    if emit is None or forward == "none":
-        return None
-    if forward == "all":
-        return emit
-
-    def lifecycle(event: Event) -> None:
-        if isinstance(event, LIFECYCLE):
-            emit(event)
-
-    return Emit(lifecycle)

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from handrail.agent.errors import RunError
 from handrail.agent.events import Event
 from handrail.agent.reports import Crossing
-from handrail.agent.scopes import LEAD, Emit
+from handrail.agent.telling import LEAD, Emit
 from handrail.agent.threads import ended
 
 ResultT = TypeVar("ResultT")

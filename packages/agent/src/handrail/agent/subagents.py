@@ -9,7 +9,7 @@ from handrail.agent.errors import BuildError
 from handrail.agent.handoffs import check_policy, sealed, sealed_back
 from handrail.agent.models import ToolSpec
 from handrail.agent.names import tool_name
-from handrail.agent.scopes import Forward
+from handrail.agent.telling import Forward
 from handrail.agent.tools import InvalidArguments, Prepared, Tool
 from handrail.filters import Filter, Seal, ToolCall, full
 from handrail.filters.messages import Messages, whole

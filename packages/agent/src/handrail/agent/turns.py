@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from handrail.agent.models import ToolSpec
 from handrail.agent.repeats import Repeats
 from handrail.agent.spending import Unsettled
 from handrail.agent.stating import NO_CONTEXTS, Contexts, first_state
+from handrail.agent.telling import teller
 from handrail.filters import History, Message, ToolCall, View
 from handrail.filters.messages import Messages, is_empty
 from handrail.filters.sensitivity import Tier, highest
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from handrail.agent.accepting import Acceptance
     from handrail.agent.bounds import Bound
     from handrail.agent.runs import Run
-    from handrail.agent.scopes import Emit, Scope
+    from handrail.agent.scopes import Scope
     from handrail.agent.strategies import Plan
 
 
@@ -47,39 +48,6 @@ NOTHING_REMOVED: frozenset[str] = frozenset()
 
 NO_LOOKS: Mapping[int, State] = MappingProxyType({})
 """Where nobody has looked at the state."""
-
-
-def _untold(event: Any, *about: Any) -> None:
-    pass
-
-
-def _teller(scope: Scope, path: str) -> Callable[..., None]:
-    """What tells those who listen of an event of the agent at this path: `tell(kind, *about)`."""
-    return _untold if scope.emit is None else _telling(scope.emit, scope, path)
-
-
-_NO: Any = object()
-"""Nothing more to tell."""
-
-
-def _telling(emit: Emit, scope: Scope, path: str) -> Callable[..., None]:
-    run_id, outer, depth = scope.run_id, scope.outer, scope.depth
-    if outer is not None:
-        return lambda event, *about: emit.take(event(run_id, path, *about, parent_id=outer.run_id, depth=depth))
-
-    # Each event of a stream passes here: a call that packs and unpacks nothing is the cheapest there is.
-    def tell(event: Any, first: Any, second: Any = _NO, third: Any = _NO, fourth: Any = _NO, fifth: Any = _NO) -> None:
-        if second is _NO:
-            emit.take(event(run_id, path, first))
-        elif third is _NO:
-            emit.take(event(run_id, path, first, second))
-        elif fourth is not _NO and fifth is _NO:
-            emit.take(event(run_id, path, first, second, third, fourth))
-        else:
-            about = [each for each in (first, second, third, fourth, fifth) if each is not _NO]
-            emit.take(event(run_id, path, *about))
-
-    return tell
 
 
 def _acceptance(turn: TurnState, plan: Plan) -> Acceptance:
@@ -165,7 +133,7 @@ class TurnState:
             self.budget = Budget(limits, outer)
             self.budget.owner = f"the turn of {bound.name}"
         self.emit = scope.emit
-        self.tell = _teller(scope, self.path)
+        self.tell = teller(scope, self.path)
         deps = scope.deps_of(self.path)
         self.context: RunContext[Any] = RunContext(scope.run_id, self.path, bound.name, deps, self.budget, self)
         self.contexts: Contexts = NO_CONTEXTS

@@ -22,9 +22,10 @@ from handrail.agent.replay.recorded import RecordedRun, runs_of
 from handrail.agent.replay.sources import RecordedIds
 from handrail.agent.replay.watching import Watching
 from handrail.agent.runs import Run, RunResult, conduct
-from handrail.agent.scopes import Emit, Scope
+from handrail.agent.scopes import Scope
 from handrail.agent.stating import check_reachable, kept_channels
 from handrail.agent.teams import TeamTool
+from handrail.agent.telling import Emit
 from handrail.filters import Message
 from handrail.sessions import Session
 from handrail.sessions.places import Given
