@@ -27,8 +27,11 @@ class Record(
     repr_omit_defaults=True,
     forbid_unknown_fields=True,
     tag_field="kind",
+    gc=False,
 ):
     """What every record has."""
+
+    # No record is within what it holds, which is all made before it, so the collector need not look at any.
 
     prev: str = ""
     batch: int = 0
