@@ -1,5 +1,6 @@
 """Messages kept as offsets into a file."""
 
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,6 +48,16 @@ def test_ids_are_found_near_and_far_and_not_where_they_are_not(history: History)
     assert [history.position(f"m{n}") for n in (0, 12_345, COUNT - 1)] == [0, 12_345, COUNT - 1]
     assert history.position("nobody") is None
     assert history.prefix(10).position("m11") is None
+
+
+def test_ids_are_found_among_any_number_of_messages() -> None:
+    items = Offsets(Store(io.BytesIO()))
+    for count in (1_000, 31_768, 32_768, 65_536, 40_000, 100):
+        start = len(items)
+        items.extend([user("word", id=f"m{n}") for n in range(start, start + count)])
+        history = History.over(items)
+        asked = {0, start - 1, start, start + count // 2, start + count - 1, start + count, 2 * start} - {-1}
+        assert {n: history.position(f"m{n}") for n in asked} == {n: n if n < start + count else None for n in asked}
 
 
 def test_a_history_that_goes_its_own_way_keeps_its_own_messages(history: History) -> None:

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, count, islice
+from operator import add
 from typing import BinaryIO, overload
 
 from handrail.filters.messages import Message
@@ -19,9 +20,10 @@ from handrail.sessions.records import AnyRecord, MessageRecord, ToolResultRecord
 _RECENT = 1024
 _TOGETHER = 32
 _RUN = 1 << 15
-_PLACE_BITS = 28
-_PLACES = (1 << _PLACE_BITS) - 1
-_HASHES = (1 << 64) - 1 - _PLACES
+_LONGEST_RUN = 1 << 17
+_PLACES = 1 << 28
+_HASHES = (1 << 53) - _PLACES
+"""The bits of a hash that are kept beside a place, in a number that a float holds exactly."""
 
 
 class Store:
@@ -54,9 +56,12 @@ class Store:
         """What finds the messages seen last by their offsets."""
         return self._young.get
 
-    def keys(self, messages: Iterable[Message]) -> list[int]:
+    def keys(self, messages: Sequence[Message]) -> list[int]:
         """What to remember each of these messages by."""
-        return [message.__dict__.get("offset") or self._keep(message) for message in messages]
+        try:
+            return [message.__dict__["offset"] for message in messages]
+        except KeyError:
+            return [message.__dict__.get("offset") or self._keep(message) for message in messages]
 
     def _keep(self, message: Message) -> int:
         self._kept.append(message)
@@ -151,13 +156,16 @@ class Offsets:
 
 
 class _Ids:
-    """Places by the hash of an id: recent ones in a dictionary, older ones in sorted runs of 8 bytes each."""
+    """Places by the hash of an id: recent ones in a dictionary, older ones in sorted runs of 8 bytes each.
+
+    A run holds floats, since those are sorted and searched much faster than whole numbers of that size.
+    """
 
     __slots__ = ("_recent", "_runs")
 
     def __init__(self) -> None:
         self._recent: dict[str, int] = {}
-        self._runs: list[array[int]] = []
+        self._runs: list[array[float]] = []
 
     def copy(self) -> "_Ids":
         """An index that goes its own way from here on."""
@@ -170,17 +178,23 @@ class _Ids:
         recent = self._recent
         deque(map(recent.setdefault, [message.id for message in messages], count(place)), maxlen=0)
         if len(recent) >= _RUN:
-            run = sorted([hash(known) << _PLACE_BITS & _HASHES | where for known, where in recent.items()])
-            self._runs.append(array("Q", run))
+            hashes = map(float, map(_HASHES.__and__, map(hash, recent)))
+            self._keep(array("d", sorted(map(add, hashes, recent.values()))))
             self._recent = {}
+
+    def _keep(self, run: "array[float]") -> None:
+        # Few long runs are searched sooner than many short ones; one of any length would be long in the making.
+        while self._runs and len(self._runs[-1]) <= len(run) and 2 * len(run) <= _LONGEST_RUN:
+            run = array("d", sorted(chain(self._runs.pop(), run)))
+        self._runs.append(run)
 
     def places(self, message_id: str) -> Iterator[int]:
         """Where the id may stand: every place that it does stand at, and hardly another."""
         if message_id in self._recent:
             yield self._recent[message_id]
-        wanted = hash(message_id) << _PLACE_BITS & _HASHES
+        wanted = float(hash(message_id) & _HASHES)
         for run in reversed(self._runs):
             at = bisect_left(run, wanted)
-            while at < len(run) and run[at] & _HASHES == wanted:
-                yield run[at] & _PLACES
+            while at < len(run) and run[at] < wanted + _PLACES:
+                yield int(run[at] - wanted)
                 at += 1
