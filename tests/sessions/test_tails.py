@@ -42,7 +42,14 @@ def test_at_every_byte_the_whole_part_is_whole_records_and_whole_batches(tmp_pat
 
 
 @pytest.mark.parametrize(
-    "told", [[0, 2, -1, -2, 0], [3, -1, -2], [0, -1], [2, -1, 0], [2, -2, -1], [1, -1, -2], [1, 1], [1, -1, 4, -1]]
+    "told",
+    [
+        *[[0, 2, -1, -2, 0], [3, -1, -2], [0, -1], [2, -1, 0], [2, -2, -1], [1, -1, -2], [1, 1], [1, -1, 4, -1]],
+        *[[0, 40, *range(-1, -many, -1)] for many in (1, 2, 9, 40, 41, 42)],
+        *[[40, *range(-1, -41, -1), after] for after in (0, 40, -1, -41)],
+        *[[40, *range(-1, -place, -1), 0, *range(-place - 1, -41, -1)] for place in (1, 20, 40)],
+        [9, *range(-1, -10, -1), 300, *range(-1, -200, -1)],
+    ],
 )
 def test_what_lines_say_of_their_batches_is_the_same_told_together_and_one_by_one(told: list[int]) -> None:
     apart, together = Batches(), Batches()

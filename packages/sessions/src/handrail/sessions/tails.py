@@ -16,6 +16,7 @@ import msgspec
 from handrail.filters.patterns import lazy
 
 BLOCK = 1 << 16
+_SOME = 8
 _FOOTER = lazy(rb'\{"prev":"[0-9a-f]{64}","kind":"f')
 _BATCH = lazy(rb'\{"prev":"[0-9a-f]{64}","batch":(-?\d{1,9}),')
 
@@ -105,8 +106,8 @@ class Batches:
 
     def take(self, batches: Iterable[int]) -> bool:
         """Whether lines that say this of their batches stand in them; where they do not, none of them was told."""
-        left, place = self.left, self._place
-        for batch in batches:
+        left, place, coming = self.left, self._place, iter(batches)
+        for batch in coming:
             if left:
                 left, place = left - 1, place - 1
                 if batch != place:
@@ -115,6 +116,12 @@ class Batches:
                 return False
             else:
                 left, place = batch, 0
+                if batch > _SOME:
+                    # Many at once, since a batch may hold hundreds.
+                    some = list(islice(coming, batch))
+                    left, place = batch - len(some), -len(some)
+                    if some != list(range(-1, place - 1, -1)):
+                        return False
         self.left, self._place = left, place
         return True
 
