@@ -13,6 +13,7 @@ _FEW = 8
 _AT_ONCE = 128
 """How many messages are encoded into one text, so that it stays small."""
 
+_CALL = b'"kind":"tool_call"'
 _encode_lines = msgspec.json.Encoder(order="sorted").encode_lines
 
 
@@ -44,20 +45,30 @@ def _portions(messages: Iterable[Message]) -> Iterator[Sequence[Message]]:
 
 def written(messages: Sequence[Message]) -> list[bytes]:
     """The canonical JSON of each of the messages, as `canonical_json` gives it."""
-    # No line ends within one: in a text it is escaped.
-    lines = _undated(_encode_lines(messages)).split(b"\n")
+    # No line ends within one: in a text it is escaped, and so is what would read like the mark of a call.
+    text = _undated(_encode_lines(messages))
+    lines = text.split(b"\n")
     lines.pop()
     calls = [
         (place, part.arguments)
-        for place, message in enumerate(messages)
-        if message.role == "assistant"
-        for part in message.content
+        for place in _with_calls(text)
+        if messages[place].role == "assistant"
+        for part in messages[place].content
         if type(part) is ToolCall
     ]
     for number in not_canonical([arguments for _, arguments in calls]):
         place, _ = calls[number]
         lines[place] = canonical_json(messages[place])
     return lines
+
+
+def _with_calls(text: bytes) -> Iterator[int]:
+    # The lines that hold a call, counted between one and the next: most lines hold none.
+    place = begin = 0
+    while (at := text.find(_CALL, begin)) >= 0:
+        place += text.count(b"\n", begin, at)
+        yield place
+        begin = text.index(b"\n", at)
 
 
 def _undated(text: bytes) -> bytes:

@@ -23,4 +23,4 @@ def sha256_of_each(texts: "Iterable[bytes]") -> list[bytes]:
     """The SHA-256 (32 bytes) of each of these."""
     from hashlib import sha256 as hashed
 
-    return [hashed(text).digest() for text in texts]
+    return [found.digest() for found in map(hashed, texts)]
