@@ -103,13 +103,13 @@ def test_what_is_appended_is_noted_at_once(tmp_path: Path) -> None:
 def test_what_a_long_run_appends_is_told_as_its_file_tells_it(tmp_path: Path) -> None:
     with Session(tmp_path / "s.jsonl", fsync="never") as session:
         assert session.spent == Spent()
-        for step in range(1, 1_001):
+        for step in range(1, 3_001):
             session.append(ModelCallRecord(path="desk", step=step, usage=Usage(2, 1, requests=1)))
             session.append(ToolCallRecord(path="desk", call_id=f"c{step}", name="add"))
         assert (session.spent.steps, session.spent.tool_calls, session.usage) == (
-            1_000,
-            1_000,
-            Usage(2_000, 1_000, requests=1_000),
+            3_000,
+            3_000,
+            Usage(6_000, 3_000, requests=3_000),
         )
         assert Session(session.path).spent == session.spent
 

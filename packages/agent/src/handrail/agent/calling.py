@@ -276,10 +276,11 @@ async def _answer(
         turn.writes[call.id] = response.writes
     message = results[call.id] = result_of(turn, call, ids[call.id], response, bound.tools.get(call.name))
     if run.log.on:
-        edited = turn.answered is not None and turn.answered.pop(call.id, "") not in message.text
-        as_told = not (turn.gave or turn.wanted or response.writes or response.is_error)
-        gave = None if as_told else gave_of(turn, call, response)
-        run.log.write(ToolResultRecord(path=turn.path, message=message, edited=edited, gave=gave))
+        record = ToolResultRecord(path=turn.path, message=message)
+        if turn.answered is not None or turn.gave or turn.wanted or response.writes or response.is_error:
+            edited = turn.answered is not None and turn.answered.pop(call.id, "") not in message.text
+            record = msgspec.structs.replace(record, edited=edited, gave=gave_of(turn, call, response))
+        run.log.write(record)
     if turn.emit is not None:
         turn.tell(ToolEnd, call, message)
     if response.is_error and response.error_class in bound.raised:

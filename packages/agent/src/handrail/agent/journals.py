@@ -48,14 +48,16 @@ class Log:
     def write(self, *records: AnyRecord) -> None:
         """Writes what was staged and these, as one batch: a killed process loses nothing of it."""
         session, staged = self.session, self._staged
-        if session is not None:
-            if records:
-                staged.extend(records)
-            if staged:
-                try:
-                    session.append(*staged)
-                finally:
-                    staged.clear()
+        if session is None:
+            return
+        if staged:
+            staged.extend(records)
+            try:
+                session.append(*staged)
+            finally:
+                staged.clear()
+        elif records:
+            session.append(*records)
 
     def before_effect(self) -> None:
         """Syncs what was written, as the session's policy says, before something happens in the world."""

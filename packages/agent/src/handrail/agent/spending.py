@@ -51,27 +51,24 @@ def spent_on(
             error=error,
             answer=answer if request.purpose != "answer" else None,
         )
-        if request.purpose == "answer" and not _is_as_introduced(turn, request):
+        bound = turn.bound
+        if request.purpose == "answer" and not (
+            # It was asked as the agent's own record says.
+            request.instructions is turn.instructions
+            and request.tools is bound.specs
+            and request.settings is bound.settings
+            and request.output is (bound.output.schema if bound.output is not None else None)
+            and request.model is bound.model
+        ):
             record = unlike(record, turn, request)
         if error is not None:
             tell_calls(turn, None)
             run.log.write(record)
-        elif answer is None or named is None or not turn.bound.around_chat or request.purpose != "answer":
+        elif answer is None or named is None or not bound.around_chat or request.purpose != "answer":
             run.log.stage(record)
         else:
             turn.unsettled = [*(turn.unsettled or ()), (record, answer, named)]
     return spent
-
-
-def _is_as_introduced(turn: Turn, request: ChatRequest) -> bool:
-    bound = turn.bound
-    return (
-        request.instructions is turn.instructions
-        and request.tools is bound.specs
-        and request.settings is bound.settings
-        and request.output is (bound.output.schema if bound.output is not None else None)
-        and request.model is bound.model
-    )
 
 
 Unsettled: TypeAlias = tuple[ModelCallRecord, Message, Message]

@@ -227,7 +227,7 @@ class TurnState:
                     at=run.clock(),
                     status=status,
                     steps=self.context.step,
-                    usage=Usage.total(self.spent),
+                    usage=self.cost(),
                     error=problem,
                 )
             )
@@ -278,6 +278,13 @@ class TurnState:
             return self.history[self.begun :]
         return tuple([message for message in self.history if self.at_entry.position(message.id) is None])
 
+    def cost(self) -> Usage:
+        """What the turn's model calls cost so far."""
+        if len(self.spent) > 1:
+            # Whoever asks next need not add them up again.
+            self.spent[:] = [Usage.total(self.spent)]
+        return Usage.total(self.spent)
+
     def _result(self, status: Any, message: Message | None) -> TurnResult:
         self.last_answer = message
         return TurnResult(
@@ -288,7 +295,7 @@ class TurnState:
             new_messages=self._new(),
             tool_calls=tuple(self.calls),
             steps=self.context.step,
-            usage=Usage.total(self.spent),
+            usage=self.cost(),
             finish_reason=self.finish_reason,
         )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import compress, repeat
-from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -30,19 +28,8 @@ if TYPE_CHECKING:
     from handrail.filters.views import View
     from handrail.sessions.reader import Reading
 
-# What says something of the session as a whole; most records do not.
-_NOTED = frozenset(
-    {
-        HandoffRecord,
-        ModelCallRecord,
-        AgentRecord,
-        SessionRecord,
-        TurnRecord,
-        StateRecord,
-        ToolCallRecord,
-        BudgetRecord,
-    }
-)
+_NOTED = frozenset({HandoffRecord, AgentRecord, SessionRecord, TurnRecord, StateRecord, BudgetRecord})
+"""What says something of the session as a whole, beside calls; most records do not."""
 
 
 class States:
@@ -104,21 +91,18 @@ class Loaded:
         if not self.later:
             return
         later, self.later = self.later, []
-        kinds = list(map(type, later))
-        noted = _NOTED
-        if BudgetRecord not in kinds:
-            # Calls are most of what is noted, and up to the end of a run their order does not matter.
-            noted = _NOTED - {ModelCallRecord, ToolCallRecord}
-            asked = list(compress(later, map(is_, kinds, repeat(ModelCallRecord))))
-            started = list(compress(later, map(is_, kinds, repeat(ToolCallRecord))))
-            self._take_calls(asked, started)  # type: ignore[arg-type]  # their types were looked at
-        for record in compress(later, map(noted.__contains__, kinds)):
-            self.note(record)
-
-    def _take_calls(self, asked: list[ModelCallRecord], started: list[ToolCallRecord]) -> None:
-        self.usage = Usage.total([self.usage, *[record.usage for record in asked]])
-        self._open[0] += [record.purpose for record in asked].count("answer")
-        self._open[1] += [record.attempt for record in started].count(1)
+        opened, usages = self._open, [self.usage]
+        for record in later:
+            # Calls are most of what says something, so they are taken in here.
+            if type(record) is ModelCallRecord:
+                usages.append(record.usage)
+                opened[0] += record.purpose == "answer"
+            elif type(record) is ToolCallRecord:
+                opened[1] += record.attempt == 1
+            elif type(record) in _NOTED:
+                self.note(record)
+                opened = self._open
+        self.usage = Usage.total(usages)
 
     def note(self, record: Writable) -> None:
         """Take in what concerns the session as a whole."""

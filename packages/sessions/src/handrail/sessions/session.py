@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from handrail.sessions.opening import Compression
 
-_LATER = 256
+_LATER = 1024
 """How many records are kept at most before they are taken in."""
 
 
@@ -252,8 +252,9 @@ class Session:
             raise
         loaded = self._loaded
         if loaded is not None:
-            loaded.later.extend(records)
-            if len(loaded.later) > _LATER:
+            later = loaded.later
+            later += records
+            if len(later) > _LATER:
                 loaded.catch_up()
 
     def _begin(self) -> Journal:

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 Fsync: TypeAlias = Literal["always", "turn", "never"]
 _BATCH = 512
 _KEPT = 1 << 16
-"""The longest batch, in bytes, whose memory is kept for the next."""
+"""The longest record, in bytes, whose memory is kept from one turn for the next."""
 _COMMA = ord(",")
+_write = os.write
 _sync = getattr(os, "fdatasync", os.fsync)
 
 
@@ -183,16 +184,12 @@ class Journal:
                             body[:] = encode(record)
                     # As `chained` does it, without a call and a copy for each record.
                     body[0] = _COMMA
-                    front = f'{{"prev":"{head}","batch":{batch}' if batch else f'{{"prev":"{head}"'
-                    line = front.encode() + body
+                    line = (f'{{"prev":"{head}","batch":{batch}' if batch else f'{{"prev":"{head}"').encode() + body
                     head = self._sha256(line).hexdigest()
                     lines.append(line)
                     batch = -len(lines)
                 lines.append(b"")
-                data = b"\n".join(lines)
-                if len(data) > _KEPT:
-                    self._body = bytearray()
-                self.write(data, head)
+                self.write(b"\n".join(lines), head)
             except BaseException:
                 self._body = bytearray()  # what could not be encoded may be of any size
                 raise
@@ -202,12 +199,13 @@ class Journal:
             self.sync()
 
     def write(self, data: bytes, head: str) -> None:
-        end = self.end + len(data)
+        size = len(data)
+        end = self.end + size
         self.writing = head, end
         try:
-            written = os.write(self._file, data)
-            while written < len(data):
-                written += os.write(self._file, data[written:])
+            written = _write(self._file, data)
+            while written < size:
+                written += _write(self._file, data[written:])
         except OSError as error:
             self._undo(error)
         self.head, self.end, self.unsynced = head, end, True
@@ -270,6 +268,8 @@ class Journal:
         """
         if self.failure is not None:
             return
+        if len(self._body) > _KEPT:
+            self._body = bytearray()
         if self.fsync != "never":
             self.sync()
         elif self.unsynced:
