@@ -7,6 +7,7 @@ takes either.
 from __future__ import annotations
 
 import os
+import stat
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
@@ -49,11 +50,15 @@ def located(place: Given) -> Where:
     """The place itself, or the path that was given."""
     from pathlib import Path
 
-    return place if isinstance(place, Place) else Path(place)
+    return place if isinstance(place, Path | Place) else Path(place)
 
 
 def is_begun(where: Where) -> bool:
     """Whether there is anything to read: a place that is kept, or a path to what is not an empty file."""
     if isinstance(where, Place):
         return where.exists()
-    return where.exists() and (where.stat().st_size > 0 or not where.is_file())
+    try:
+        found = os.stat(where)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    return found.st_size > 0 or not stat.S_ISREG(found.st_mode)

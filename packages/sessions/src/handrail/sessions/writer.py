@@ -132,6 +132,8 @@ class Journal:
         return cls(path, open_locked(path, timeout, new=new), fsync)
 
     def _take_up(self, passphrase: Passphrase | None) -> None:
+        if self._file >= 0 and not os.fstat(self._file).st_size:
+            return  # a new file: there is nothing to look at
         with self.read_back() as file:
             found = resumed(self.path, file, passphrase)
         tail = found.tail
