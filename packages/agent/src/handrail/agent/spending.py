@@ -36,39 +36,50 @@ def spent_on(
     if turn.scope.outer is not None:
         turn.scope.spend(spent)
     if run.log.on:
-        # A call that was sent the view as it stands needs no digest of its own: the view can be read from the record.
-        sent = "" if request.messages is turn.history else digest(request.messages)
+        bound = turn.bound
         record = ModelCallRecord(
             path=turn.path,
             step=turn.context.step,
             attempt=request.run.tries,
             model=model,
-            purpose=request.purpose,
-            request=sent,
             message_id=message_id,
             usage=spent,
             finish_reason=finish_reason,
-            error=error,
-            answer=answer if request.purpose != "answer" else None,
         )
-        bound = turn.bound
-        if request.purpose == "answer" and not (
-            # It was asked as the agent's own record says.
-            request.instructions is turn.instructions
+        if not (
+            # Most calls are for an answer, sent the view as it stands, and asked as the agent's own record says.
+            request.purpose == "answer"
+            and error is None
+            and request.messages is turn.history
+            and request.instructions is turn.instructions
             and request.tools is bound.specs
             and request.settings is bound.settings
-            and request.output is (bound.output.schema if bound.output is not None else None)
             and request.model is bound.model
+            and request.output is (bound.output.schema if bound.output is not None else None)
         ):
-            record = unlike(record, turn, request)
+            record = _telling_more(record, turn, request, error, answer)
         if error is not None:
             tell_calls(turn, None)
             run.log.write(record)
-        elif answer is None or named is None or not bound.around_chat or request.purpose != "answer":
+        elif not bound.around_chat or answer is None or named is None or request.purpose != "answer":
             run.log.stage(record)
         else:
             turn.unsettled = [*(turn.unsettled or ()), (record, answer, named)]
     return spent
+
+
+def _telling_more(
+    record: ModelCallRecord, turn: Turn, request: ChatRequest, error: str | None, answer: Message | None
+) -> ModelCallRecord:
+    is_answer = request.purpose == "answer"
+    record = msgspec.structs.replace(
+        record,
+        purpose=request.purpose,
+        request="" if request.messages is turn.history else digest(request.messages),
+        error=error,
+        answer=None if is_answer else answer,
+    )
+    return unlike(record, turn, request) if is_answer else record
 
 
 Unsettled: TypeAlias = tuple[ModelCallRecord, Message, Message]

@@ -12,7 +12,7 @@ from handrail.sessions.lines import ZEROS, Progress, each_line, follows, link, p
 from handrail.sessions.opening import expanded, open_to_read
 from handrail.sessions.passphrases import Passphrase, Secret, hidden
 from handrail.sessions.places import Given, Where, located
-from handrail.sessions.records import AnyRecord, Footer, Header, Unknown
+from handrail.sessions.records import AnyRecord, Footer, Header, Record, Unknown
 from handrail.sessions.tails import TornTail, find_tail, lines_backwards
 from handrail.sessions.versions import decoder
 
@@ -113,7 +113,7 @@ class Reading:
                     record = self.decode(line)
                     if link(line) != before:
                         raise Forged("the line after it does not follow it")
-                    before = getattr(record, "prev", "") or prev_of(line)
+                    before = (record.prev if isinstance(record, Record) else "") or prev_of(line)
                     yield record
                 except ValueError as error:
                     number = sum(1 for _ in each_line(file, file.tell())) or 1

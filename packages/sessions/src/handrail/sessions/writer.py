@@ -22,7 +22,7 @@ from handrail.sessions.opening import open_locked, refuse_deleted, sync_folder
 from handrail.sessions.owning import own
 from handrail.sessions.passphrases import Passphrase, Secret, hidden
 from handrail.sessions.places import Given, Place, Where, located
-from handrail.sessions.records import Header, Origin, Unknown, Writable
+from handrail.sessions.records import Header, Origin, Writable
 from handrail.sessions.resuming import resumed
 from handrail.sessions.tails import TornTail
 
@@ -172,12 +172,13 @@ class Journal:
         if records:
             self._appending = True
             try:
-                seal = None if self._sealer is None else self._sealer.batch(self.head)
-                head, body, lines, batch = self.head, self._body, [], len(records) - 1
+                head, body, lines = self.head, self._body, []
+                seal = None if self._sealer is None else self._sealer.batch(head)
+                batch = len(records) - 1
                 for record in records:
                     if seal is not None:
                         body[:] = seal(head, record)
-                    elif type(record) is Unknown or record.prev or record.batch:
+                    elif record.prev or record.batch:  # type: ignore[union-attr]  # an Unknown always has a `prev`
                         body[:] = encode(unchained(record))
                     else:
                         try:
