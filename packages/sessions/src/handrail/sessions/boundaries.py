@@ -30,7 +30,7 @@ from handrail.sessions.records import (
 )
 from handrail.sessions.views import Views
 
-_SETTLE = 256
+_SETTLE = 512
 _CHANGED = "this line or the one before was changed after it was written"
 
 QUIET = frozenset({ModelCallRecord, ToolCallRecord, TurnRecord, AgentRecord, AuditRecord, StateRecord, BudgetRecord})
