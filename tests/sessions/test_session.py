@@ -114,6 +114,13 @@ def test_what_a_long_run_appends_is_told_as_its_file_tells_it(tmp_path: Path) ->
         assert Session(session.path).spent == session.spent
 
 
+def test_a_session_of_messages_alone_names_the_agent_that_its_file_names(tmp_path: Path) -> None:
+    with Session(tmp_path / "s.jsonl", fsync="never") as session:
+        assert session.active_agent is None
+        session.append(said("one"))
+        assert session.active_agent == Session(session.path).active_agent == "desk"
+
+
 def test_what_a_run_used_is_not_counted_again_where_its_calls_come_in_with_its_end(tmp_path: Path) -> None:
     usage = Usage(2, 1, requests=1)
     with Session(tmp_path / "s.jsonl", fsync="never") as session:
@@ -265,6 +272,16 @@ def test_a_name_that_no_file_can_have_is_told_as_what_it_is(path: Path, tmp_path
     for look in (verify, read):
         with pytest.raises(OSError, match="zero byte"):
             look("a\0b")
+
+
+@pytest.mark.parametrize("place", ["nowhere/s", "file/s", "loop", "a\0b"])
+def test_where_no_file_can_be_there_is_no_session_yet_and_who_writes_is_told_why(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    session = Session(tmp_path / place)
+    assert (session.views, session.usage) == ({}, Usage())
+    with pytest.raises(JournalFailed, match=r"No such file|Not a directory|symbolic links|zero byte"):
+        session.append(said("one"))
 
 
 @pytest.mark.parametrize("place", ["pipe", "/dev/full"])

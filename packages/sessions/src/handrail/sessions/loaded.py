@@ -99,7 +99,7 @@ class Loaded:
                 opened[0] += record.purpose == "answer"
             elif type(record) is ToolCallRecord:
                 opened[1] += record.attempt == 1
-            elif type(record) in _NOTED:
+            elif type(record) in _NOTED or self.active is None:
                 self.note(record)
                 opened = self._open
         self.usage = Usage.total(usages)

@@ -6,6 +6,7 @@ takes either.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from abc import ABC, abstractmethod
@@ -40,6 +41,8 @@ class Place(ABC):
         """
 
 
+_NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+
 Where: TypeAlias = "Path | Place"
 """Where a session is, as everything here keeps it."""
 Given: TypeAlias = str | os.PathLike[str] | Place
@@ -59,6 +62,10 @@ def is_begun(where: Where) -> bool:
         return where.exists()
     try:
         found = os.stat(where)
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return False
+    except ValueError:
+        return False  # no file has such a name
+    except OSError as error:
+        if error.errno in _NOT_THERE:
+            return False
+        raise
     return found.st_size > 0 or not stat.S_ISREG(found.st_mode)
