@@ -49,6 +49,8 @@ def test_at_every_byte_the_whole_part_is_whole_records_and_whole_batches(tmp_pat
         *[[40, *range(-1, -41, -1), after] for after in (0, 40, -1, -41)],
         *[[40, *range(-1, -place, -1), 0, *range(-place - 1, -41, -1)] for place in (1, 20, 40)],
         [9, *range(-1, -10, -1), 300, *range(-1, -200, -1)],
+        *[[0, many, *range(-1, -20, -1)] for many in (2**31, 2**63 - 1, 2**63, 2**64, 10**30)],
+        [2**63],
     ],
 )
 def test_what_lines_say_of_their_batches_is_the_same_told_together_and_one_by_one(told: list[int]) -> None:

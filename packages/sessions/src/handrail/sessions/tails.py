@@ -7,6 +7,7 @@ which not every record arrived.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import BinaryIO
@@ -118,7 +119,7 @@ class Batches:
                 left, place = batch, 0
                 if batch > _SOME:
                     # Many at once, since a batch may hold hundreds.
-                    some = list(islice(coming, batch))
+                    some = list(islice(coming, min(batch, sys.maxsize)))
                     left, place = batch - len(some), -len(some)
                     if some != list(range(-1, place - 1, -1)):
                         return False
