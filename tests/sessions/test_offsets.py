@@ -60,6 +60,13 @@ def test_ids_are_found_among_any_number_of_messages() -> None:
         assert {n: history.position(f"m{n}") for n in asked} == {n: n if n < start + count else None for n in asked}
 
 
+def test_of_an_id_that_comes_again_the_last_place_is_found_wherever_it_is_kept() -> None:
+    items = Offsets(Store(io.BytesIO()))
+    for _ in range(5):
+        items.extend([user("word", id=f"m{n}") for n in range(32_768)])
+        assert History.over(items).position("m5") == len(items) - 32_768 + 5
+
+
 def test_a_history_that_goes_its_own_way_keeps_its_own_messages(history: History) -> None:
     left = history.prefix(5).append(user("left", id="left"))
     right = history.prefix(5).append(user("right", id="right"))

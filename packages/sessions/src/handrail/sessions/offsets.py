@@ -194,7 +194,8 @@ class _Ids:
             yield self._recent[message_id]
         wanted = float(hash(message_id) & _HASHES)
         for run in reversed(self._runs):
-            at = bisect_left(run, wanted)
-            while at < len(run) and run[at] < wanted + _PLACES:
+            # The last place first, as the last run comes first.
+            at = bisect_left(run, wanted + _PLACES) - 1
+            while at >= 0 and run[at] >= wanted:
                 yield int(run[at] - wanted)
-                at += 1
+                at -= 1
