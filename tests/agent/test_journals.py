@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from handrail.agent import Agent, Limits, ScriptedModel, Settings, handoff, tool
 from handrail.agent.journals import Log, view_edit
-from handrail.agent.kernel import Middleware, ToolResponse
+from handrail.agent.kernel import CallChat, CallTool, ChatRequest, Middleware, ToolRequest, ToolResponse
 from handrail.agent.models import ChatResponse
 from handrail.filters import FixedIds, Message, assistant, call, digest, full, user
 from handrail.sessions import Session, Usage, Views, read, verify
@@ -345,3 +345,37 @@ async def test_what_a_tool_gave_is_kept_where_a_layer_changed_it_or_it_wrote_or_
     assert (loud.message.text, loud.gave.content[0].text) == ("LOUD", "ok")
     assert (bytes(kept.gave.writes), kept.gave.changed) == (b'{"seen":3}', False)
     assert failed.gave.error_class == "transient"
+
+
+async def test_settings_that_a_layer_put_in_are_in_the_record_of_the_call_and_in_no_other(tmp_path: Path) -> None:
+    class Cool(Middleware):
+        async def around_chat(self, request: ChatRequest, call_next: CallChat) -> ChatResponse:
+            if request.run.step == 1:
+                request = request.replace(settings=Settings(temperature=0.0))
+            return await call_next(request)
+
+    agent = Agent("A", model=ScriptedModel(call("ok", call_id="c1"), "done"), tools=[ok], middleware=[Cool()])
+    calls = of(await written(tmp_path / "s.jsonl", agent), ModelCallRecord)
+    assert [record.settings for record in calls] == [{"temperature": 0.0}, None]
+
+
+async def test_a_call_whose_value_cannot_be_written_down_has_a_result_all_the_same(tmp_path: Path) -> None:
+    class Odd:
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+        __repr__ = __str__
+
+    class Loud(Middleware):
+        async def around_tool(self, request: ToolRequest, call_next: CallTool) -> ToolResponse:
+            return (await call_next(request)).replace(content="LOUD")
+
+    async def odd() -> Any:
+        return Odd()
+
+    agent = Agent("A", model=ScriptedModel(call("odd", call_id="c1")), tools=[odd], middleware=[Loud()])
+    with pytest.raises(RuntimeError, match="no words"):
+        await agent.run("go", session=str(tmp_path / "s.jsonl"))
+    [result] = of([*read(tmp_path / "s.jsonl").records()], ToolResultRecord)
+    assert (result.message.call_id, result.message.synthetic) == ("c1", True)
+    assert [message.call_id for message in Session(tmp_path / "s.jsonl").history("A")][-1] == "c1"

@@ -274,13 +274,16 @@ async def _answer(
         if turn.writes is None:
             turn.writes = {}
         turn.writes[call.id] = response.writes
-    message = results[call.id] = result_of(turn, call, ids[call.id], response, bound.tools.get(call.name))
+    message = result_of(turn, call, ids[call.id], response, bound.tools.get(call.name))
     if run.log.on:
         record = ToolResultRecord(path=turn.path, message=message)
         if turn.answered is not None or turn.gave or turn.wanted or response.writes or response.is_error:
             edited = turn.answered is not None and turn.answered.pop(call.id, "") not in message.text
             record = msgspec.structs.replace(record, edited=edited, gave=gave_of(turn, call, response))
+        results[call.id] = message  # a call whose record cannot be made has no result yet: it gets another
         run.log.write(record)
+    else:
+        results[call.id] = message
     if turn.emit is not None:
         turn.tell(ToolEnd, call, message)
     if response.is_error and response.error_class in bound.raised:
