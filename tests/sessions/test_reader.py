@@ -88,3 +88,11 @@ def test_reading_holds_one_record_at_a_time(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert count == 4001
     assert peak < 1_000_000 < path.stat().st_size
+
+
+def test_backwards_a_line_of_a_kind_that_is_not_known_is_followed_like_any_other(path: Path) -> None:
+    with Journal.open(path, fsync="never") as journal:
+        journal.append(Unknown("weather", b'{"kind":"weather","sun":true}'))
+        journal.append(said("four"))
+    kinds = [type(record).__name__ for record in read(path).backwards()]
+    assert kinds == ["MessageRecord", "Unknown", *["MessageRecord"] * 3, "Header"]

@@ -1,8 +1,10 @@
 """A session as the agents that go on with it see it."""
 
 import os
+import signal
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from handrail.filters import assistant, full, user
@@ -21,6 +23,7 @@ from handrail.sessions import (
     SessionConflict,
     SessionExists,
     Spent,
+    StateRecord,
     ToolCallRecord,
     Unknown,
     UnknownView,
@@ -112,6 +115,50 @@ def test_what_a_long_run_appends_is_told_as_its_file_tells_it(tmp_path: Path) ->
             Usage(6_000, 3_000, requests=3_000),
         )
         assert Session(session.path).spent == session.spent
+
+
+def test_what_is_appended_is_told_as_its_file_tells_it_whatever_kind_it_is(tmp_path: Path) -> None:
+    with Session(tmp_path / "s.jsonl", fsync="never") as session:
+        assert session.spent == Spent()
+        session.append(said("one"))
+        for purpose in ("answer", "summary"):
+            session.append(ModelCallRecord(path="desk", step=1, purpose=purpose, usage=Usage(1, requests=1)))
+        for attempt in (1, 2):
+            session.append(ToolCallRecord(path="desk", call_id="c", name="add", attempt=attempt))
+        session.append(StateRecord(path="desk", values=msgspec.Raw(b'{"tone":2}')))
+        assert (session.spent.steps, session.spent.tool_calls, session.usage.requests) == (1, 1, 2)
+        assert session.state == {"tone": 2}
+        again = Session(session.path)
+        assert (again.spent, again.usage, again.state) == (session.spent, session.usage, session.state)
+
+
+def test_an_interrupt_while_a_session_takes_in_what_was_appended_loses_no_part_of_it(tmp_path: Path) -> None:
+    class Stop(BaseException):
+        """Comes at any moment, as Ctrl-C does."""
+
+    def stop(*_: object) -> None:
+        raise Stop
+
+    before, stopped = signal.signal(signal.SIGALRM, stop), 0
+    call = ModelCallRecord(path="desk", step=1, usage=Usage(1, requests=1))
+    try:
+        with Session(tmp_path / "s.jsonl", fsync="never") as session:
+            assert session.spent == Spent()
+            for time in range(1, 101):
+                session.append(*[call] * 500)
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, time * 2e-6)
+                    while signal.getitimer(signal.ITIMER_REAL)[0]:
+                        session.spent  # noqa: B018
+                    session.spent  # noqa: B018
+                except Stop:
+                    stopped += 1
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                assert session.spent.steps == session.usage.requests == 500 * time
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert stopped > 10
 
 
 def test_a_session_of_messages_alone_names_the_agent_that_its_file_names(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,6 +26,8 @@ from handrail.sessions.usages import Spent, Usage
 from handrail.sessions.views import Views
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from handrail.filters.views import View
     from handrail.sessions.reader import Reading
 
@@ -90,18 +93,23 @@ class Loaded:
         """Take in what was appended."""
         if not self.later:
             return
-        later, self.later = self.later, []
-        opened, usages = self._open, [self.usage]
-        for record in later:
+        # What adds up is added up in a copy and comes in at once: an interrupt leaves all of it for later, or none.
+        ahead = copy(self)
+        ahead.handoffs, ahead._open, ahead.later = [*self.handoffs], [*self._open], []
+        ahead._take(self.later)
+        self.__dict__.update(ahead.__dict__)
+
+    def _take(self, records: Sequence[Writable]) -> None:
+        usages = [self.usage]
+        for record in records:
             # Calls are most of what says something, so they are taken in here.
             if type(record) is ModelCallRecord:
                 usages.append(record.usage)
-                opened[0] += record.purpose == "answer"
+                self._open[0] += record.purpose == "answer"
             elif type(record) is ToolCallRecord:
-                opened[1] += record.attempt == 1
+                self._open[1] += record.attempt == 1
             elif type(record) in _NOTED or self.active is None:
                 self.note(record)
-                opened = self._open
         self.usage = Usage.total(usages)
 
     def note(self, record: Writable) -> None:
