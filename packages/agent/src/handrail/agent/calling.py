@@ -21,6 +21,7 @@ from handrail.agent.results import gave_of, is_direct, result_of, say_directly
 from handrail.agent.stating import NO_CONTEXTS, contexts_of, fold_calls, fold_private
 from handrail.agent.threads import run_all
 from handrail.agent.tools import InvalidArguments, has_effects
+from handrail.agent.wanting import take_wanted
 from handrail.filters import Message, ToolCall, tool_result
 from handrail.sessions import SessionError, ToolResultRecord
 
@@ -72,7 +73,7 @@ async def answer_calls(turn: Turn, calls: Sequence[ToolCall]) -> Upshot:
         if refusal is not None:
             upshot = _refused(turn, ordinary[granted:], calls, ids, results, refusal)
         if turn.wanted:
-            turn.take_wanted(calls, results)
+            take_wanted(turn, calls, results)
         if (transfers or turn.requested is not None) and upshot is not STOPPED:
             so_far = [call.id for call in calls if call.id in results]
             if await hand_over(turn, transfers, ids, results, so_far):

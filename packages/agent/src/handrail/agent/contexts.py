@@ -110,8 +110,10 @@ class RunContext(Generic[DepsT]):
         The edge is the agent's own handoff to that target where it has one, else one with the default filter. Raises
         `UnknownTarget` for an agent that is not reachable, and `InvalidArguments` for an unfit input.
         """
+        from handrail.agent.wanting import request_handoff
+
         name = target if isinstance(target, str) else target.name
-        self.turn.request_handoff(name, reason, input, self.call_id, self.batch)
+        request_handoff(self.turn, name, reason, input, self.call_id, self.batch)
 
     def grant(self, *tools: Tool) -> None:
         """Says that this tool call has been asked about, and that of all tools which need approval these may run for

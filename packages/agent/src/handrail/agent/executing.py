@@ -13,6 +13,7 @@ from handrail.agent.contexts import RunContext
 from handrail.agent.gates import may_run
 from handrail.agent.kernel.requests import ToolRequest, ToolResponse
 from handrail.agent.tools import ERROR_CLASSES, ErrorClass, InvalidArguments, Prepared, Tool
+from handrail.agent.wanting import forget_wanted
 from handrail.filters import ToolCall
 from handrail.sessions import ToolCallRecord
 
@@ -162,7 +163,7 @@ async def run_tool(request: ToolRequest) -> ToolResponse:
         if run.tries:
             if (refused := _once_more(turn, tool)) is not None:
                 return refused.response
-            turn.forget_wanted(call.id)  # what a try before asked for, is gone with it
+            forget_wanted(turn, call.id)  # what a try before asked for, is gone with it
         tries = run.tries = run.tries + 1
     if turn.run.log.on:
         _mark(turn, tool, call, arguments.text, key, tries)
@@ -271,7 +272,7 @@ async def _repeated(
         if (refused := _once_more(turn, tool)) is not None:
             raise refused
         again = arguments.take(tool, tool.prepared)
-        turn.forget_wanted(call.id)
+        forget_wanted(turn, call.id)
         tried = before + number
         if turn.run.log.on:
             _mark(turn, tool, call, arguments.text, key, tried)

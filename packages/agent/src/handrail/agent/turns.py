@@ -13,10 +13,9 @@ import msgspec
 from handrail.agent.asking import fitted
 from handrail.agent.contexts import RunContext
 from handrail.agent.editing import feedback_record, leave_rejected
-from handrail.agent.errors import CancelSwallowed, HandoffRefused, RunError, UnknownTarget
+from handrail.agent.errors import CancelSwallowed
 from handrail.agent.events import TurnEnd, TurnStart
 from handrail.agent.handing import Asked
-from handrail.agent.handoffs import handoff
 from handrail.agent.kernel.jumps import Target
 from handrail.agent.kernel.middlewares import layer_name
 from handrail.agent.kernel.privates import PrivateState
@@ -366,43 +365,3 @@ class TurnState:
             self.highest = highest(self.highest, message.sensitivity, *[part.sensitivity for part in message.content])
         self.labelled = len(self.history)
         return self.highest
-
-    def request_handoff(self, target: str, reason: str, input: Any, call_id: str, batch: int) -> None:
-        """A handoff by code: the first of a step wins; one that a tool's call asks for counts when the call has not
-        failed.
-
-        Raises `UnknownTarget`, `HandoffRefused` or `InvalidArguments`.
-        """
-        if self.context.turn is not self:
-            raise RunError(f"the turn of {self.bound.name} has ended; nothing takes up a handoff to {target} any more")
-        if target not in self.run.graph.agents or target == self.bound.name:
-            others = sorted(set(self.run.graph.agents) - {self.bound.name})
-            raise UnknownTarget(target, self.bound.name, others)
-        if self.scope.path(target) in self.scope.waiting:
-            raise HandoffRefused(f"{target} waits for an answer; answer it in place of handing over")
-        edges = [edge for name, edge in self.bound.handoffs.items() if self.bound.targets[name] == target]
-        edge = edges[0] if edges else handoff(target)
-        if call_id and (batch != self.batch or call_id in self.finished):
-            raise RunError(f"the call {call_id} has ended; nothing takes up its handoff to {target} any more")
-        if self.wanted is None:
-            self.wanted = {}
-        if self.requested is None and call_id not in self.wanted:
-            tools = [self.bound.tools.get(call.name) for call in self.calls if call_id and call.id == call_id]
-            label = highest(*[tool.output_sensitivity for tool in tools if tool is not None])
-            asked = Asked(edge, target, edge.given(reason, input, input is not None), label=label)
-            if call_id:
-                self.wanted[call_id] = asked
-            else:
-                self.requested = asked
-
-    def forget_wanted(self, call_id: str) -> None:
-        """The handoff that a call asked for by code, if it did, is not wanted any more."""
-        if self.wanted is not None:
-            self.wanted.pop(call_id, None)
-
-    def take_wanted(self, calls: Sequence[ToolCall], results: Mapping[str, Message]) -> None:
-        """Of the handoffs that calls asked for by code, the first in call order whose call has not failed counts."""
-        wanted, self.wanted = self.wanted or {}, None
-        for call in calls:
-            if self.requested is None and call.id in wanted and call.id in results and not results[call.id].is_error:
-                self.requested = wanted[call.id]

@@ -14,6 +14,7 @@ from handrail.agent.replay.recorded import RecordedCall
 from handrail.agent.replay.sources import RecordedIds
 from handrail.agent.scripted import pieces
 from handrail.agent.tools import InvalidArguments
+from handrail.agent.wanting import request_handoff
 from handrail.filters import IdSource, Message, Text, ToolCall
 from handrail.filters.messages import Part
 from handrail.sessions import Gave, ToolResultRecord
@@ -38,7 +39,7 @@ def hand_over(turn: "TurnState", call_id: str, asked: Mapping[str, str]) -> None
     if typed is not None and typed is not str and given is not None:
         given = msgspec.json.decode(given)
     try:
-        turn.request_handoff(asked["target"], asked["reason"], given, call_id, turn.batch)
+        request_handoff(turn, asked["target"], asked["reason"], given, call_id, turn.batch)
     except (RunError, BuildError, InvalidArguments):
         return  # what it asked for is not possible any more; that it does not happen is the difference
 
