@@ -94,6 +94,7 @@ class Loaded:
         if not self.later:
             return
         # What adds up is added up in a copy and comes in at once: an interrupt leaves all of it for later, or none.
+        # The rest may come in twice: it is what was said last.
         ahead = copy(self)
         ahead.handoffs, ahead._open, ahead.later = [*self.handoffs], [*self._open], []
         ahead._take(self.later)

@@ -18,6 +18,7 @@ from handrail.filters.patterns import lazy
 
 BLOCK = 1 << 16
 _SOME = 8
+"""The most records of a batch that are looked at one by one."""
 _FOOTER = lazy(rb'\{"prev":"[0-9a-f]{64}","kind":"f')
 _BATCH = lazy(rb'\{"prev":"[0-9a-f]{64}","batch":(-?\d{1,9}),')
 
