@@ -15,6 +15,11 @@ class Target(msgspec.Struct, frozen=True):
     unit: str
     at_least: bool = False
 
+    @property
+    def is_time(self) -> bool:
+        """Whether it is in µs or ms of Python's, which are others on another machine; ratios and sizes are not."""
+        return self.unit.startswith(("µs", "ms"))
+
     def met(self, figure: float) -> bool:
         return figure >= self.limit if self.at_least else figure <= self.limit
 
@@ -29,9 +34,14 @@ class Result(msgspec.Struct, frozen=True):
     target: Target
     floors: Mapping[str, float] = {}
 
-    @property
-    def ok(self) -> bool:
-        return self.target.met(self.figure)
+    def judged(self, pace: float) -> float:
+        """The figure that is held against the limit, where the machine takes `pace` times as long as the one that the
+        limits were set on."""
+        return self.figure / pace if self.target.is_time else self.figure
+
+    def ok(self, pace: float) -> bool:
+        """Whether the target is met at that pace."""
+        return self.target.met(self.judged(pace))
 
 
 class Scale(msgspec.Struct, frozen=True):

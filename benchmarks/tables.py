@@ -4,16 +4,16 @@ from typing import Any
 
 from benchmarks.rows import Result
 
-WIDTHS = (66, 14, 36, 26, 25, 4)
-HEADINGS = ("what", "measured", "floors", "figure", "target", "")
+WIDTHS = (66, 14, 36, 26, 8, 25, 4)
+HEADINGS = ("what", "measured", "floors", "figure", "judged", "target", "")
 
 
 def heading() -> str:
     return f"{_line(HEADINGS)}\n{'─' * len(_line(HEADINGS))}"
 
 
-def line(result: Result) -> str:
-    """One result as a line of the table."""
+def line(result: Result, pace: float) -> str:
+    """One result as a line of the table, judged at the pace of the machine."""
     target = result.target
     return _line(
         (
@@ -21,14 +21,16 @@ def line(result: Result) -> str:
             f"{_number(result.value)} {result.unit}",
             ", ".join(f"{name} {_number(value)}" for name, value in result.floors.items()) or "–",
             f"{_number(result.figure)} {target.unit}",
+            _number(result.judged(pace)),
             f"{'≥' if target.at_least else '≤'} {target.limit:g} {target.unit}",
-            "ok" if result.ok else "OVER" if not target.at_least else "LOW",
+            "ok" if result.ok(pace) else "OVER" if not target.at_least else "LOW",
         )
     )
 
 
-def as_json(name: str, result: Result) -> dict[str, Any]:
-    """One result as JSON: numbers in the result's `unit`, the figure and its limit in the target's."""
+def as_json(name: str, result: Result, pace: float) -> dict[str, Any]:
+    """One result as JSON: numbers in the result's `unit`; the figure, what is judged of it at the pace of the machine,
+    and its limit in the target's."""
     return {
         "row": name,
         "what": result.what,
@@ -36,10 +38,12 @@ def as_json(name: str, result: Result) -> dict[str, Any]:
         "unit": result.unit,
         "floors": dict(result.floors),
         "figure": result.figure,
+        "pace": pace,
+        "judged": result.judged(pace),
         "limit": result.target.limit,
         "limit_unit": result.target.unit,
         "at_least": result.target.at_least,
-        "ok": result.ok,
+        "ok": result.ok(pace),
     }
 
 
