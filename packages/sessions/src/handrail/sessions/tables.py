@@ -54,6 +54,9 @@ class Database(ABC):
     """The statement that keeps a text under its line's key."""
     drop_texts: str
     """The statement that drops the texts from one key up to another."""
+    go_on = """INSERT INTO handrail_lines (place, line, written_at)
+        SELECT ?, ?, ? WHERE EXISTS (SELECT 1 FROM handrail_lines WHERE place = ?) ON CONFLICT DO NOTHING"""
+    """The statement that adds a line where its key is free and that of the line before is taken, and else adds none."""
     line_length = "length(line)"
     """What gives the bytes of a line."""
     for_update = ""
@@ -122,7 +125,7 @@ class TableRows(Rows):
         if self._marked and len(rows) == 1:
             start, line = rows[0]
             values = self._base + start, line, now, self._last
-            if not self._database.run(_GO_ON, values, durable=durable):
+            if not self._database.run(self._database.go_on, values, durable=durable):
                 return False
         else:
             with self._database.writing(durable=durable) as connection:
@@ -140,7 +143,7 @@ class TableRows(Rows):
             self._base = row[0] << BITS
         else:
             start, line = rows[0]
-            if connection.execute(_GO_ON, (self._base + start, line, now, self._last)).rowcount != 1:
+            if connection.execute(self._database.go_on, (self._base + start, line, now, self._last)).rowcount != 1:
                 return False
             connection.execute("UPDATE handrail_sessions SET behind = 1 WHERE number = ?", (self._base >> BITS,))
             rows = rows[1:]
@@ -167,8 +170,6 @@ _SINCE = """SELECT place, line, written_at FROM handrail_lines
     ORDER BY place"""
 BEGIN = """INSERT INTO handrail_sessions (id, created_at, updated_at, behind) VALUES (?, ?, ?, 1)
     ON CONFLICT DO NOTHING RETURNING number"""
-_GO_ON = """INSERT INTO handrail_lines (place, line, written_at)
-    SELECT ?, ?, ? WHERE EXISTS (SELECT 1 FROM handrail_lines WHERE place = ?) ON CONFLICT DO NOTHING"""
 ADD_LINE = "INSERT INTO handrail_lines (place, line, written_at) VALUES (?, ?, ?)"
 
 
