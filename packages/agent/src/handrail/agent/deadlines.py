@@ -1,5 +1,7 @@
 """Deadlines: what takes too long is cancelled, and ends with the limit that it reached."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Awaitable, Coroutine
 from typing import TypeVar

@@ -3,6 +3,8 @@
 It holds for the whole process, for as long as a block lasts: for tests, which run one at a time.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
@@ -46,6 +48,6 @@ def stood_in(stand_in: StandIn) -> Iterator[None]:
         stand_ins.remove(stand_in)
 
 
-def met(model: "Model") -> "Model":
+def met(model: Model) -> Model:
     """The model that is asked where this one was to be."""
     return stand_ins[-1](model) if stand_ins else model

@@ -1,5 +1,7 @@
 """A turn that has ended, as whoever kept its context may still look at it."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from handrail.agent.errors import RunError
@@ -20,7 +22,7 @@ class EndedTurn:
 
     __slots__ = ("bound", "emit", "history", "scope")
 
-    def __init__(self, history: History, bound: "Bound", scope: "Scope") -> None:
+    def __init__(self, history: History, bound: Bound, scope: Scope) -> None:
         self.history = history
         self.bound = bound
         self.scope = scope

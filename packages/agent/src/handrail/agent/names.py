@@ -1,5 +1,7 @@
 """Names: what agents and tools are called, for a model and in an agent path."""
 
+from __future__ import annotations
+
 from handrail.agent.errors import BuildError, UnfitName
 from handrail.filters.patterns import lazy
 

@@ -1,5 +1,7 @@
 """What a filter is: a frozen value that is called with messages and returns messages."""
 
+from __future__ import annotations
+
 from typing import Any, ClassVar
 
 import msgspec
@@ -28,7 +30,7 @@ class Filter(msgspec.Struct, frozen=True):
         return False
 
     @property
-    def flat(self) -> "tuple[Filter, ...]":
+    def flat(self) -> tuple[Filter, ...]:
         """The steps that run one after the other: this filter alone, unless it is a composition."""
         return (self,)
 

@@ -4,6 +4,8 @@ Our own structs hold only strings, booleans and small integers, whose sorted enc
 foreign JSON takes the path here. What RFC 8785 cannot carry becomes `{"$handrail": [kind, text]}`.
 """
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Sequence
@@ -27,7 +29,7 @@ _encode_sorted = _encoder.encode
 
 
 @cache
-def _exact() -> "msgspec.json.Decoder[Any]":
+def _exact() -> msgspec.json.Decoder[Any]:
     """What reads JSON that is encoded as RFC 8785 would: no fractions, no whole number that a float cannot hold, and
     not too deep."""
     flat = str | bool | Annotated[int, msgspec.Meta(ge=-LARGEST_EXACT, le=LARGEST_EXACT)] | None

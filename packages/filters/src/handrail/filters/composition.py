@@ -1,5 +1,7 @@
 """Several filters as one."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -1,5 +1,7 @@
 """The digests of many messages at once: what `Message.digest` is for each, for less than it costs one by one."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 

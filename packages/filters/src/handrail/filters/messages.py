@@ -4,6 +4,8 @@ A message is a frozen value with a role, a tuple of parts in the model's order, 
 its canonical JSON (RFC 8785) without `created_at`; a field at its default is not written.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, Literal, TypeAlias, get_args
@@ -259,7 +261,7 @@ class Message(Value, frozen=True, dict=True, omit_defaults=True, repr_omit_defau
             return content if type(content[0]) is ToolCall else ()  # type: ignore[return-value]  # it holds one call
         return tuple([part for part in self.content if type(part) is ToolCall])
 
-    def replace(self, **changes: Any) -> "Message":
+    def replace(self, **changes: Any) -> Message:
         """The same message with these fields changed; an unknown field is a `TypeError`."""
         return msgspec.structs.replace(self, **changes)
 

@@ -1,5 +1,7 @@
 """Regular expressions that are compiled when they are first used: many are needed by few programs."""
 
+from __future__ import annotations
+
 import re
 from typing import Any, AnyStr, cast
 

@@ -4,6 +4,8 @@ P1: a tool result stands after the assistant message with its call, with only re
 exactly one result before the next other message. P3: no assistant or user message is empty.
 """
 
+from __future__ import annotations
+
 from typing import Literal, NamedTuple, TypeAlias, overload
 
 import msgspec

@@ -1,5 +1,7 @@
 """What one agent sees of a conversation: a seed, and everything it saw or said after."""
 
+from __future__ import annotations
+
 import msgspec
 
 from handrail.filters.histories import History
@@ -19,7 +21,7 @@ class View(msgspec.Struct, frozen=True):
         """Whether a message with this id stands in the view, or ever did."""
         return message_id in self.removed or self.history.position(message_id) is not None
 
-    def enter(self, seed: Messages) -> "View":
+    def enter(self, seed: Messages) -> View:
         """The view after a boundary has brought this seed: the messages that it never held are appended, lawfully."""
         if not self.history and not self.removed:
             return View(History(seed))

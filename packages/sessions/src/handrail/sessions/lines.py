@@ -3,6 +3,8 @@
 A line's `prev` is SHA-256 in hex over the bytes of the line before it, without its newline; 64 zeros in the first.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, TypeAlias
 

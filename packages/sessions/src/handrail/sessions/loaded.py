@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -95,7 +94,8 @@ class Loaded:
             return
         # What adds up is added up in a copy and comes in at once: an interrupt leaves all of it for later, or none.
         # The rest may come in twice: it is what was said last.
-        ahead = copy(self)
+        ahead = object.__new__(Loaded)
+        ahead.__dict__.update(self.__dict__)
         ahead.handoffs, ahead._open, ahead.later = [*self.handoffs], [*self._open], []
         ahead._take(self.later)
         self.__dict__.update(ahead.__dict__)

@@ -3,6 +3,8 @@
 It would hold the lock beyond its parent's end, and might write between its parent's records.
 """
 
+from __future__ import annotations
+
 import os
 from typing import Protocol
 from weakref import WeakSet

@@ -6,6 +6,8 @@ its own, counted from 1: `<caller path>/<name>@<call id>@<part>`. `/`, `@` and `
 `%2F`, `%40` and `%25`.
 """
 
+from __future__ import annotations
+
 
 def top_path(name: str) -> str:
     """The path of an agent at the level of the session."""

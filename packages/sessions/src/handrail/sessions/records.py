@@ -6,6 +6,8 @@ record's place in the batch as a negative number. The writer sets both.
 `path` is the agent path whose view a record concerns; times are milliseconds since 1970 (UTC).
 """
 
+from __future__ import annotations
+
 from typing import Any, ClassVar, Literal, TypeAlias, final
 
 import msgspec
@@ -322,7 +324,7 @@ class Unknown(msgspec.Struct, frozen=True):
 
     kind: str
     line: bytes
-    record: "Known | None" = None
+    record: Known | None = None
     prev: ClassVar[str] = "in its line"
     """It was in a file before, as no new record was: whoever writes it down again takes a second look."""
 

@@ -4,6 +4,8 @@ A view holds the results of a response in call order, however they came in: they
 something else happens in that view. Until then the view is what stands, and the results so far in call order.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
@@ -32,7 +34,7 @@ class Views:
         self._tracks: dict[str, _Track] = {}
 
     @classmethod
-    def of(cls, records: Iterable[Writable]) -> "Views":
+    def of(cls, records: Iterable[Writable]) -> Views:
         """The views that these records lead to."""
         views = cls()
         for record in records:
@@ -141,7 +143,7 @@ class Views:
     def _within(path: str, record: SubagentRecord) -> bool:
         return in_scope(path, record.path, record.call_id or "", record.part)
 
-    def _track(self, path: str) -> "_Track":
+    def _track(self, path: str) -> _Track:
         track = self._tracks.get(path)
         if track is None:
             track = self._tracks[path] = _Track(self._empty())

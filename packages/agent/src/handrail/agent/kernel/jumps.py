@@ -1,5 +1,7 @@
 """Jumps: how a state hook says where the turn goes on."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, get_args
 

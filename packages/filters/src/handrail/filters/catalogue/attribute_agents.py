@@ -1,5 +1,7 @@
 """The filter that tells an agent which words are not its own."""
 
+from __future__ import annotations
+
 from typing import Any, ClassVar, overload
 
 import msgspec

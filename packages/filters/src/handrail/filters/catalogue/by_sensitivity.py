@@ -1,5 +1,7 @@
 """The gate that lets through only what is not too sensitive."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Literal, get_args
 

@@ -1,5 +1,7 @@
 """The filter of every handoff and sub-agent that has none of its own."""
 
+from __future__ import annotations
+
 from functools import cache
 
 from handrail.filters.base import Filter

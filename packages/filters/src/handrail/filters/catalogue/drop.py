@@ -1,5 +1,7 @@
 """The filter that leaves out the messages of which a predicate says yes."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from handrail.filters.messages import Message

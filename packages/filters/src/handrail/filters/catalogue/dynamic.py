@@ -1,5 +1,7 @@
 """The resolver that asks a function which filter it is to be."""
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar
 

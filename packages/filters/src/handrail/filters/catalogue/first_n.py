@@ -1,5 +1,7 @@
 """The filter that keeps the first few messages."""
 
+from __future__ import annotations
+
 from handrail.filters.base import Filter
 from handrail.filters.errors import InvalidFilter
 from handrail.filters.messages import Message, Messages

@@ -1,5 +1,7 @@
 """Only the last thing that an agent said."""
 
+from __future__ import annotations
+
 from handrail.filters.base import Filter
 from handrail.filters.messages import Message, Messages, is_empty
 from handrail.filters.registry import constructor, filter_kind

@@ -1,5 +1,7 @@
 """The filter that keeps what the user said last."""
 
+from __future__ import annotations
+
 from handrail.filters.base import Filter
 from handrail.filters.messages import Message, Messages
 from handrail.filters.registry import constructor, filter_kind

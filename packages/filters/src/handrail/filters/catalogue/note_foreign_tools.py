@@ -1,5 +1,7 @@
 """The filter that turns calls of tools that an agent lacks into notes."""
 
+from __future__ import annotations
+
 from typing import Any, ClassVar, overload
 
 import msgspec
@@ -78,9 +80,9 @@ class ForeignToolsNoted(Resolver, frozen=True):
 @overload
 def note_foreign_tools(names: None = None) -> ForeignToolsNoted: ...
 @overload
-def note_foreign_tools(names: "tuple[str, ...] | list[str]") -> NoteForeignTools: ...
+def note_foreign_tools(names: tuple[str, ...] | list[str]) -> NoteForeignTools: ...
 @constructor
-def note_foreign_tools(names: "tuple[str, ...] | list[str] | None" = None) -> Any:
+def note_foreign_tools(names: tuple[str, ...] | list[str] | None = None) -> Any:
     """Turns calls of tools that the next agent lacks into short attributed notes; call and result both go.
 
     Without names it is a resolver: they are the tools that were called and that the target does not have.

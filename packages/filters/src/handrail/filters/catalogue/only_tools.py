@@ -1,5 +1,7 @@
 """The filter that keeps of the tool calls only those of some tools."""
 
+from __future__ import annotations
+
 from handrail.filters.base import Filter
 from handrail.filters.errors import InvalidFilter
 from handrail.filters.messages import Message, Messages

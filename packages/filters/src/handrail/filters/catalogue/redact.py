@@ -1,5 +1,7 @@
 """The filter that puts a redaction token in place of text."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from handrail.filters.base import Filter

@@ -1,5 +1,7 @@
 """The filter that keeps what the source itself was part of."""
 
+from __future__ import annotations
+
 from typing import Any, ClassVar, overload
 
 from handrail.filters.base import Filter

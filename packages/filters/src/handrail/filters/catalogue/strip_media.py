@@ -1,5 +1,7 @@
 """The filter that leaves out pictures, sounds and documents."""
 
+from __future__ import annotations
+
 import msgspec
 
 from handrail.filters.base import Filter

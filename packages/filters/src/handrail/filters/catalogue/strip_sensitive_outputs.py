@@ -1,5 +1,7 @@
 """The filter that takes out what tools returned and others may not see."""
 
+from __future__ import annotations
+
 from typing import Literal, get_args
 
 import msgspec
@@ -51,7 +53,7 @@ class StripSensitiveOutputs(Filter, frozen=True):
         """Says what kind of output it is about."""
         return "a tool's output that is secret or was redacted does not cross"
 
-    def _left(self, message: Message, tier: Tier | None, cut: "tuple[str, ...] | set[str]") -> Message | None:
+    def _left(self, message: Message, tier: Tier | None, cut: tuple[str, ...] | set[str]) -> Message | None:
         if tier is not None and message.role == "tool":
             return None if self.on_drop == "remove" else _placeholder(message, tier)
         parts: list[Part] = []

@@ -1,5 +1,7 @@
 """The filter that leaves the spoken text without its tools."""
 
+from __future__ import annotations
+
 import msgspec
 
 from handrail.filters.base import Filter

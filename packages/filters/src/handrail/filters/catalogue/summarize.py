@@ -1,5 +1,7 @@
 """The resolver that has a model write the summary."""
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar, Literal
 

@@ -1,5 +1,7 @@
 """The filter that puts a summary in the place of what was said."""
 
+from __future__ import annotations
+
 from typing import Any, Literal, get_args
 
 import msgspec

@@ -1,5 +1,7 @@
 """The filter that keeps as much as a number of tokens holds."""
 
+from __future__ import annotations
+
 from typing import Literal, get_args
 
 from handrail.filters.base import Filter

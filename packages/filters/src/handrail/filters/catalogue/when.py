@@ -1,5 +1,7 @@
 """The filter that is one of two, as a predicate says."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import msgspec
