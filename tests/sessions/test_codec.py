@@ -1,10 +1,24 @@
 """A record as a line, and a line as a record."""
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
 from handrail.filters import Message, Reasoning, Text, assistant, call, tool_result, user
-from handrail.sessions import HandoffRecord, MessageRecord, SessionRecord, ToolResultRecord, TurnRecord, Unknown, Usage
+from handrail.sessions import (
+    AuditRecord,
+    Gave,
+    HandoffRecord,
+    InvalidRecord,
+    MessageRecord,
+    SessionRecord,
+    StateRecord,
+    ToolResultRecord,
+    TurnRecord,
+    Unknown,
+    Usage,
+)
 from handrail.sessions.codec import decode, encode, mended, unchained
 from handrail.sessions.records import AnyRecord, ModelCallRecord
 
@@ -19,6 +33,38 @@ RECORDS: list[AnyRecord] = [
 @pytest.mark.parametrize("record", RECORDS)
 def test_a_record_comes_back_from_its_line(record: AnyRecord) -> None:
     assert decode(encode(record)) == record
+
+
+WITH_TEXT: list[Callable[[msgspec.Raw], AnyRecord]] = [
+    lambda text: SessionRecord(beside=text),
+    lambda text: StateRecord(path="desk", values=text),
+    lambda text: AuditRecord(path="desk", name="gate", data=text),
+    lambda text: ToolResultRecord(path="desk", message=tool_result("c1", "in Porto"), gave=Gave(writes=text)),
+]
+
+
+@pytest.mark.parametrize("made", WITH_TEXT)
+def test_a_record_with_json_text_on_several_lines_is_one_line(made: Callable[[msgspec.Raw], AnyRecord]) -> None:
+    line = encode(made(msgspec.Raw(b'{\n  "a b": [1.0,\n 123456789012345678901234567890],\n "c": "d\\n"}\n')))
+    assert b'{"a b":[1.0,123456789012345678901234567890],"c":"d\\n"}' in line
+    assert b"\n" not in line
+    assert encode(decode(line)) == line
+
+
+@pytest.mark.parametrize("made", WITH_TEXT)
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"[]", b"7", b'{"a":1} {}', b'{"a":nan}', b'{"\xff":1}', b'{"a":"\xff"}', b"{\n"]
+)
+def test_a_record_with_text_that_is_no_json_object_is_refused(
+    made: Callable[[msgspec.Raw], AnyRecord], text: bytes
+) -> None:
+    with pytest.raises(InvalidRecord, match="the text of a JSON object, not "):
+        made(msgspec.Raw(text))
+
+
+def test_an_unknown_record_on_several_lines_is_refused() -> None:
+    with pytest.raises(InvalidRecord, match="one line"):
+        Unknown("audit", b'{"kind":"audit",\n"path":"x"}')
 
 
 @pytest.mark.parametrize("kind", ["interrupt", "decision", "something-new"])

@@ -306,6 +306,15 @@ class StoreBusy(StoreFailed, TimeoutError):
     """Others kept a store's database busy for too long. Nothing of what was asked for has happened."""
 
 
+class InvalidRecord(SessionError, ValueError):
+    """A record with a text that cannot stand in a line of a session: `record` and `field` say where."""
+
+    def __init__(self, record: str, field: str, wanted: str, text: bytes) -> None:
+        self.record = record
+        self.field = field
+        super().__init__(f"{field} of {record} is {wanted}, not {text[:60].decode(errors='replace')!r}")
+
+
 class FormatError(SessionError):
     """A foreign file that is not of the format asked for. `expected` is that format, `found` what the file is."""
 

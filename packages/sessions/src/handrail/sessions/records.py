@@ -14,6 +14,7 @@ import msgspec
 
 from handrail.filters import Crossed, Message, Note
 from handrail.filters.messages import Part
+from handrail.sessions.errors import InvalidRecord
 from handrail.sessions.passphrases import Cipher
 from handrail.sessions.usages import Spent, Usage
 
@@ -37,6 +38,24 @@ class Record(
 
     prev: str = ""
     batch: int = 0
+
+
+def _one_line(record: msgspec.Struct, field: str) -> None:
+    # A record is a line of its file, whatever text somebody put into it.
+    given: msgspec.Raw = getattr(record, field)
+    if given is NO_FIELDS:
+        return
+    text = bytes(given)
+    try:
+        msgspec.json.decode(text.decode(), type=dict[str, msgspec.Raw])
+    except (ValueError, RecursionError):
+        raise InvalidRecord(type(record).__name__, field, "the text of a JSON object", text) from None
+    if b"\n" in text:
+        msgspec.structs.force_setattr(record, field, msgspec.Raw(msgspec.json.format(text, indent=-1)))
+
+
+NO_FIELDS = msgspec.Raw(b"{}")
+"""An empty JSON object."""
 
 
 class Origin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -77,9 +96,12 @@ class SessionRecord(Record, frozen=True, kw_only=True, tag="session"):
 
     title: str | None = None
     source: str | None = None
-    beside: msgspec.Raw = msgspec.Raw(b"{}")
+    beside: msgspec.Raw = NO_FIELDS
     losses: tuple[str, ...] = ()
     breaches: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _one_line(self, "beside")
 
 
 class AgentRecord(Record, frozen=True, kw_only=True, tag="agent"):
@@ -150,7 +172,10 @@ class StateRecord(Record, frozen=True, kw_only=True, tag="state"):
     path: str
     layer: str = ""
     scope: Literal["turn", "session"] = "turn"
-    values: msgspec.Raw = msgspec.Raw(b"{}")
+    values: msgspec.Raw = NO_FIELDS
+
+    def __post_init__(self) -> None:
+        _one_line(self, "values")
 
 
 class AuditRecord(Record, frozen=True, kw_only=True, tag="audit"):
@@ -161,7 +186,10 @@ class AuditRecord(Record, frozen=True, kw_only=True, tag="audit"):
     name: str
     call_id: str = ""
     at: int = 0
-    data: msgspec.Raw = msgspec.Raw(b"{}")
+    data: msgspec.Raw = NO_FIELDS
+
+    def __post_init__(self) -> None:
+        _one_line(self, "data")
 
 
 class ModelCallRecord(Record, frozen=True, kw_only=True, tag="model_call"):
@@ -216,8 +244,11 @@ class Gave(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=T
     is_error: bool = False
     sensitivity: str | None = None
     error_class: str = ""
-    writes: msgspec.Raw = msgspec.Raw(b"{}")
+    writes: msgspec.Raw = NO_FIELDS
     handoff: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        _one_line(self, "writes")
 
 
 class ToolResultRecord(Record, frozen=True, kw_only=True, tag="tool_result"):
@@ -327,6 +358,10 @@ class Unknown(msgspec.Struct, frozen=True):
     record: Known | None = None
     prev: ClassVar[str] = "in its line"
     """It was in a file before, as no new record was: whoever writes it down again takes a second look."""
+
+    def __post_init__(self) -> None:
+        if b"\n" in self.line:
+            raise InvalidRecord("Unknown", "line", "one line", self.line)
 
 
 Known: TypeAlias = (
