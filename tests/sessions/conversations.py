@@ -4,7 +4,7 @@ import json
 import os
 import resource
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,10 @@ from handrail.sessions import (
     SubagentRecord,
     ToolResultRecord,
     Unknown,
+    open_store,
 )
 from handrail.sessions.codec import decode, encode, unchained
+from handrail.sessions.writer import Fsync
 
 WORDS = "a-parcel-that-nobody-may-know-of"
 CHEAP = Cost(n=1 << 10, p=1)
@@ -49,6 +51,17 @@ def put(path: Path, data: bytes) -> None:
     """Makes the file anew. To write over one takes a hundred times as long where the file system keeps the old safe."""
     path.unlink(missing_ok=True)
     path.write_bytes(data)
+
+
+@contextmanager
+def opened(folder: Path, where: str, fsync: Fsync = "turn") -> Iterator[Session]:
+    """A session of the store at `where` in the folder, or for `*.jsonl` in a file of its own; both are closed after."""
+    with ExitStack() as stack:
+        if where.endswith(".jsonl"):
+            yield stack.enter_context(Session(folder / where, fsync=fsync))
+        else:
+            store = stack.enter_context(open_store(f"{folder}/{where}", fsync=fsync))
+            yield stack.enter_context(store.open("desk"))
 
 
 def rechained(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> Path:

@@ -18,11 +18,10 @@ from handrail.sessions import (
     Session,
     SessionError,
     export,
-    open_store,
     read,
     verify,
 )
-from sessions.conversations import full_disk
+from sessions.conversations import full_disk, opened
 from sessions.crashes.jobs import MAKERS
 
 
@@ -59,20 +58,19 @@ def source(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("where", ["s.jsonl", "folder/", "store.db"])
 def test_on_a_disk_that_is_full_everything_acknowledged_stays_and_goes_on_with_room(disk: Path, where: str) -> None:
     (disk / "room").write_bytes(b"x" * 500_000)
-    store = open_store(f"{disk}/{where}") if where != "s.jsonl" else None
-    session = store.open("desk") if store is not None else Session(disk / where)
-    written = 0
-    with pytest.raises(JournalFailed):  # noqa: PT012
-        while True:
-            session.append(said("x" * 20_000), said("y" * 3_000))
-            written += 1
-    (disk / "room").unlink()
-    session.reload()
-    assert len(session.log) == 2 * written > 0
-    session.append(said("after"))
-    session.close()
-    assert [message.text for message in session.log][-1] == "after"
-    assert verify(session.path).state == "intact"
+    with opened(disk, where) as session:
+        written = 0
+        with pytest.raises(JournalFailed):  # noqa: PT012
+            while True:
+                session.append(said("x" * 20_000), said("y" * 3_000))
+                written += 1
+        (disk / "room").unlink()
+        session.reload()
+        assert len(session.log) == 2 * written > 0
+        session.append(said("after"))
+        session.close()
+        assert [message.text for message in session.log][-1] == "after"
+        assert verify(session.path).state == "intact"
 
 
 @pytest.mark.parametrize("how", sorted(MAKERS.keys() - {"import"}))

@@ -15,7 +15,6 @@ from handrail.sessions import (
     JournalClosed,
     JournalFailed,
     MessageRecord,
-    Session,
     SessionConflict,
     SessionError,
     open_store,
@@ -23,6 +22,7 @@ from handrail.sessions import (
 )
 from handrail.sessions.lines import link
 from handrail.sessions.writer import Fsync
+from sessions.conversations import opened
 
 
 def said(text: str) -> MessageRecord:
@@ -87,14 +87,13 @@ def test_a_file_that_was_moved_is_still_written_to(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 @pytest.mark.parametrize("where", ["session.jsonl", "folder/", "store.db"])
 def test_a_forked_child_has_no_part_in_the_session_of_its_parent(tmp_path: Path, where: str) -> None:
-    store = open_store(f"{tmp_path}/{where}") if where != "session.jsonl" else None
-    session = store.open("desk") if store is not None else Session(tmp_path / where)
-    session.append(said("one"))
-    assert outcome_in_a_child(lambda: session.append(said("the child's"))) == "JournalClosed"
-    session.append(said("two"))
-    session.close()
-    assert [message.text for message in session.log] == ["one", "two"]
-    assert verify(session.path).state == "intact"
+    with opened(tmp_path, where) as session:
+        session.append(said("one"))
+        assert outcome_in_a_child(lambda: session.append(said("the child's"))) == "JournalClosed"
+        session.append(said("two"))
+        session.close()
+        assert [message.text for message in session.log] == ["one", "two"]
+        assert verify(session.path).state == "intact"
 
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
@@ -121,32 +120,31 @@ def test_a_child_that_lives_on_does_not_keep_the_session_locked(tmp_path: Path, 
             os.close(end)
 
 
-@pytest.mark.parametrize("kind", ["file", "sqlite"])
-def test_threads_that_share_a_journal_are_refused_or_write_whole_batches(tmp_path: Path, kind: str) -> None:
-    store = open_store(tmp_path / "store.db") if kind == "sqlite" else None
-    session = store.open("desk") if store is not None else Session(tmp_path / "s.jsonl", fsync="never")
-    session.append(said("first"))
+@pytest.mark.parametrize("where", ["s.jsonl", "store.db"])
+def test_threads_that_share_a_journal_are_refused_or_write_whole_batches(tmp_path: Path, where: str) -> None:
     kept: list[str] = []
     errors: set[type] = set()
+    with opened(tmp_path, where, "never") as session:
+        session.append(said("first"))
 
-    def work(name: str) -> None:
-        for number in range(60):
-            try:
-                session.append(*[said(f"{name}{number}{part}" + "x" * 3000) for part in range(4)])
-                kept.append(f"{name}{number}")
-            except SessionError as error:
-                errors.add(type(error))
+        def work(name: str) -> None:
+            for number in range(60):
+                try:
+                    session.append(*[said(f"{name}{number}{part}" + "x" * 3000) for part in range(4)])
+                    kept.append(f"{name}{number}")
+                except SessionError as error:
+                    errors.add(type(error))
 
-    threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    session.close()
-    assert errors <= {SessionConflict}
-    texts = [message.text.rstrip("x") for message in session.log]
-    assert sorted(texts) == sorted(["first", *[f"{name}{part}" for name in kept for part in range(4)]])
-    assert verify(session.path).state == "intact"
+        threads = [threading.Thread(target=work, args=(name,)) for name in "abcd"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        session.close()
+        assert errors <= {SessionConflict}
+        texts = [message.text.rstrip("x") for message in session.log]
+        assert sorted(texts) == sorted(["first", *[f"{name}{part}" for name in kept for part in range(4)]])
+        assert verify(session.path).state == "intact"
 
 
 def test_a_journal_that_another_thread_closes_has_all_that_it_acknowledged(tmp_path: Path) -> None:
