@@ -76,8 +76,7 @@ def _refuse_twice(messages: Messages, view: View | None) -> None:
 
 
 def _refuse_silence(messages: Messages) -> None:
-    last = next((message for message in reversed(messages) if message.role != "system"), None)
-    if last is None:
+    if (not messages or messages[-1].role == "system") and all([message.role == "system" for message in messages]):
         raise InvalidInput("there is nothing to answer: the run was given no message but system messages")
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import msgspec
 
+from handrail.filters.branches import branched
 from handrail.filters.digests import joined_digests
 from handrail.filters.hashes import sha256
 from handrail.filters.messages import Message, without_calls
@@ -83,8 +84,6 @@ class _Buffer(msgspec.Struct, eq=False):
 
     def fork(self, length: int) -> _Buffer:
         """A buffer of the first `length` messages, for a view that must not touch this one's tail."""
-        from handrail.filters.branches import branched
-
         forked = _Buffer.of(branched(self.items, length), length)
         if self.survey is not None:
             forked.survey = self.survey.at(length, self.items)
