@@ -15,6 +15,7 @@ from handrail.filters import (
     Opaque,
     Reasoning,
     Refusal,
+    Repaired,
     Text,
     View,
     breaches,
@@ -89,7 +90,7 @@ def test_what_crosses_back_obeys_the_laws_and_holds_no_thoughts(filter: Filter, 
 def test_a_repaired_history_is_lawful_and_repaired_again_the_same(history: History) -> None:
     for repaired in (repair(history).messages, repair(history, open_calls="answer").messages):
         assert breaches(repaired) == []
-        assert repair(repaired) == (repaired, ())
+        assert repair(repaired) == Repaired(repaired)
 
 
 @given(histories)

@@ -6,7 +6,7 @@ exactly one result before the next other message. P3: no assistant or user messa
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias, overload
+from typing import Literal, TypeAlias, overload
 
 import msgspec
 
@@ -22,7 +22,7 @@ OpenCalls: TypeAlias = Literal["drop", "answer"]
 CUT_OFF = "The call was cut off before it had a result."
 
 
-class Repaired(NamedTuple):
+class Repaired(msgspec.Struct, frozen=True):
     """Messages that obey the laws, and what had to be done for it."""
 
     messages: Messages

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -37,7 +37,7 @@ class Transcript(msgspec.Struct, frozen=True):
     losses: tuple[str, ...] = ()
 
 
-class Exported(NamedTuple):
+class Exported(msgspec.Struct, frozen=True):
     """Messages in a foreign format (UTF-8), and what has no place in it, each kind with its count."""
 
     body: bytes
