@@ -8,9 +8,12 @@ import pytest
 from handrail.filters import (
     FilterNotRunnable,
     InvalidFilter,
+    compose,
     custom,
     custom_filter,
     from_descriptor,
+    last_n,
+    last_user,
     seal,
     user,
 )
@@ -74,6 +77,13 @@ def test_what_is_no_function_is_no_filter(wrong: Any) -> None:
         custom(wrong)
     with pytest.raises(InvalidFilter, match="a filter is a value such as"):
         seal(wrong)
+
+
+@pytest.mark.parametrize("maker", [last_n, last_user, compose])
+def test_what_makes_a_filter_and_was_not_called_is_none(maker: Any) -> None:
+    for takes in (seal, compose, custom):
+        with pytest.raises(InvalidFilter, match=rf"{maker.__name__} makes a filter and is none itself; call it, as"):
+            takes(maker)
 
 
 def test_a_function_that_must_be_awaited_is_no_filter() -> None:

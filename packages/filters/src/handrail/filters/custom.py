@@ -11,7 +11,7 @@ import msgspec
 from handrail.filters.base import Filter
 from handrail.filters.errors import FilterNotRunnable, InvalidFilter
 from handrail.filters.messages import Message, Messages
-from handrail.filters.registry import constructor, filter_kind
+from handrail.filters.registry import constructor, constructor_name, filter_kind
 
 FilterFunction: TypeAlias = Callable[..., Messages]
 _Function = TypeVar("_Function", bound=FilterFunction)
@@ -117,6 +117,8 @@ def custom(
     if inspect.iscoroutinefunction(fn) or not callable(fn):
         hint = "; what has to be awaited is a resolver: dynamic(fn)" if callable(fn) else ""
         raise InvalidFilter(f"a custom filter is a plain function of messages, not {fn!r}{hint}")
+    if maker := constructor_name(fn):
+        raise InvalidFilter(f"{maker} makes a filter and is none itself; call it, as {maker}(…)")
     if not name:
         name, version = next((key for key, known in _functions.items() if known is fn), ("", version))
     if name and _functions.get((name, version), fn) is not fn:

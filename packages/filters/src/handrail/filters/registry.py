@@ -54,6 +54,11 @@ def constructors() -> dict[str, Callable[..., Filter]]:
     return dict(_constructors)
 
 
+def constructor_name(make: object) -> str:
+    """The name under which something makes filters; empty where it makes none."""
+    return next((name for name, known in _constructors.items() if known is make), "")
+
+
 def registered() -> dict[tuple[str, int], type[Filter]]:
     """Every registered kind, by name and version."""
     return dict(_kinds)
