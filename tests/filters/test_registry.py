@@ -131,6 +131,11 @@ def test_a_descriptor_that_does_not_fit_says_why(written: str, problem: str) -> 
     assert problem in raised.value.problem
 
 
+def test_an_expression_in_place_of_a_descriptor_is_told_who_reads_it() -> None:
+    with pytest.raises(InvalidDescriptor, match=r"^the filter descriptor is not valid: .*; parse reads expressions"):
+        from_descriptor("last_n(3)")
+
+
 def test_a_descriptor_nested_without_end_is_refused() -> None:
     nested: dict[str, object] = {"kind": "full"}
     for _ in range(5_000):

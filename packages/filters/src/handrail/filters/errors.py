@@ -61,7 +61,8 @@ class InvalidDescriptor(FilterError):
         self.descriptor = descriptor
         self.problem = problem
         kind = descriptor.get("kind") if isinstance(descriptor, Mapping) else None
-        super().__init__(f"the filter descriptor of kind {kind!r} is not valid: {problem}")
+        which = f" of kind {kind!r}" if kind else ""
+        super().__init__(f"the filter descriptor{which} is not valid: {problem}")
 
 
 class InvalidExpression(FilterError, ValueError):

@@ -138,7 +138,7 @@ def _read(text: str | bytes) -> Mapping[str, Any]:
     try:
         read: Mapping[str, Any] = json.loads(text, object_pairs_hook=_once)
     except ValueError as error:
-        raise InvalidDescriptor(text, f"it is not JSON ({error})") from error
+        raise InvalidDescriptor(text, f"it is not JSON ({error}); parse reads expressions, as last_n(3)") from error
     return read
 
 
