@@ -131,3 +131,9 @@ def test_a_message_that_the_laws_left_empty_is_gone_the_first_time_it_crosses() 
 def test_a_wrong_setting_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidFilter):
         by_sensitivity(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("setting", ["max_tier", "unlabelled"])
+def test_a_wrong_tier_is_named_with_its_setting(setting: str) -> None:
+    with pytest.raises(InvalidFilter, match=f"^{setting} is one of public, internal, secret, not 'top'$"):
+        by_sensitivity(**{setting: "top"})  # type: ignore[arg-type]

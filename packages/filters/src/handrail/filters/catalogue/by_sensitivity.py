@@ -34,8 +34,9 @@ class BySensitivity(Filter, frozen=True):
     unlabelled: Tier = "internal"
 
     def __post_init__(self) -> None:
-        if self.max_tier not in TIERS or self.unlabelled not in TIERS:
-            raise InvalidFilter(f"a tier is one of {', '.join(TIERS)}, not {self.max_tier!r} or {self.unlabelled!r}")
+        for name, tier in (("max_tier", self.max_tier), ("unlabelled", self.unlabelled)):
+            if tier not in TIERS:
+                raise InvalidFilter(f"{name} is one of {', '.join(TIERS)}, not {tier!r}")
         if self.on_drop not in get_args(OnDrop):
             raise InvalidFilter(f"on_drop is 'remove' or 'placeholder', not {self.on_drop!r}")
         from handrail.filters.redaction import check
