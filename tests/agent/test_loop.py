@@ -119,6 +119,11 @@ async def test_what_is_no_input_is_refused_before_any_request(input: Any) -> Non
     assert requests(model) == []
 
 
+async def test_what_is_no_message_among_the_input_is_named() -> None:
+    with pytest.raises(InvalidInput, match="not dict among them"):
+        await Agent("X", model=ScriptedModel()).run([user("hi"), {"role": "user"}])  # type: ignore[list-item]
+
+
 @pytest.mark.parametrize("input", ["", [], user(""), [system("s")]])
 async def test_with_nothing_to_answer_no_request_is_made(input: Any) -> None:
     model = ScriptedModel("Hello.")

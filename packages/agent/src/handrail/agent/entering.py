@@ -56,8 +56,13 @@ def _messages(input: Input) -> Messages:
     if isinstance(input, History):
         return input
     messages = (user(input),) if isinstance(input, str) else (input,) if isinstance(input, Message) else input
-    if not isinstance(messages, list | tuple) or not all([type(message) is Message for message in messages]):
+    if not isinstance(messages, list | tuple):
         raise InvalidInput(f"the input of a run is text, a message, or messages, not {type(input).__name__}")
+    if (other := next((each for each in messages if type(each) is not Message), None)) is not None:
+        kind = type(other).__name__
+        raise InvalidInput(
+            f"the input of a run is text, a message, or messages such as user('…'), not {kind} among them"
+        )
     if any([message.role == "user" and is_empty(message) for message in messages]):
         raise InvalidInput("the input of a run has an empty user message, which no model can answer")
     return messages
