@@ -143,9 +143,10 @@ def test_a_file_that_is_not_whole_is_not_taken_in(store: Store, talk: Path) -> N
 def test_what_is_there_is_not_overwritten(store: Store, talk: Path, tmp_path: Path) -> None:
     keep(store, "desk", "one")
     before = content(store, "desk")
-    with pytest.raises(SessionExists):
+    what = "file" if isinstance(store.place("desk"), Path) else "session"
+    with pytest.raises(SessionExists, match=f"there is a {what} already"):
         store.import_(talk, as_="desk")
-    with pytest.raises(SessionExists):
+    with pytest.raises(SessionExists, match="there is a file already"):
         store.export("desk", talk)
     with pytest.raises(SessionExists):
         store.fork("desk", as_="desk")

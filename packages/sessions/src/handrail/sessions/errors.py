@@ -34,6 +34,7 @@ HandrailError
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -69,7 +70,8 @@ class SessionExists(SessionError):
 
     def __init__(self, path: Where) -> None:
         self.path = path
-        super().__init__(f"{path}: there is a file already, and none is overwritten; choose another name")
+        what = "file" if isinstance(path, str | os.PathLike) else "session"
+        super().__init__(f"{path}: there is a {what} already, and none is overwritten; choose another name")
 
 
 class SealedSession(SessionError):
