@@ -71,6 +71,7 @@ def told(events: Sequence[Event]) -> list[tuple[str, dict[str, Any]]]:
         ({"budget": 3}, "Limits"),
         ({"timeout": -1}, "seconds"),
         ({"evaluator": "Critic"}, "asks agents"),
+        ({"evaluator": lambda answer: True}, r"takes \(answer, iteration\): too many positional arguments"),
     ],
 )
 def test_what_cannot_work_is_refused_when_it_is_made(change: dict[str, Any], problem: str) -> None:

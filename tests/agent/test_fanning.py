@@ -105,6 +105,7 @@ def ends(path: Path) -> list[tuple[str, str]]:
         ({"agents": ["A"]}, "asks agents"),
         ({"merge": "vote"}, "one of concat, first_success, judge"),
         ({"merge": "judge"}, "needs a judge"),
+        ({"merge": lambda: ""}, r"the merge of fan_out takes \(candidates\): too many positional arguments"),
         ({"judge": says("J")}, "only there"),
         ({"max_concurrency": 0}, "from 1"),
         ({"budget": 7}, "Limits"),

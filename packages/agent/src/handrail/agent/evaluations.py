@@ -184,7 +184,7 @@ def evaluate_and_retry(
     Raises `BuildError`.
     """
     from handrail.agent.evaluating import EvaluateAndRetry
-    from handrail.agent.teams import check_budget, check_count, edge_to, edge_to_judge
+    from handrail.agent.teams import check_budget, check_count, check_function, edge_to, edge_to_judge
 
     check_count("max_iterations", max_iterations, name)
     if patience is not None:
@@ -197,7 +197,9 @@ def evaluate_and_retry(
     if pick not in ("best", "last"):
         raise BuildError(f"pick of {name} is 'best' or 'last', not {pick!r}")
     team = [edge_to(generator, name, timeout, options)]
-    if not callable(evaluator):
+    if callable(evaluator):
+        check_function("evaluator", evaluator, ("answer", "iteration"), name)
+    else:
         team.append(edge_to_judge(evaluator, name, timeout, options))
     return EvaluateAndRetry(
         name=name,

@@ -81,10 +81,12 @@ def fan_out(
     Where no agent answered the result is an error; a function is asked all the same. Raises `BuildError`.
     """
     from handrail.agent.fanning import FanOut
-    from handrail.agent.teams import check_budget, check_count, edge_to, edge_to_judge
+    from handrail.agent.teams import check_budget, check_count, check_function, edge_to, edge_to_judge
 
     if merge not in get_args(Way) and not callable(merge):
         raise BuildError(f"merge of {name} is one of {', '.join(get_args(Way))}, or a function, not {merge!r}")
+    if callable(merge):
+        check_function("merge", merge, ("candidates",), name)
     if (merge == "judge") != (judge is not None):
         raise BuildError(f"{name} needs a judge where merge='judge', and only there")
     if not isinstance(separator, str):

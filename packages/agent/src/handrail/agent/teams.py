@@ -1,6 +1,7 @@
 """Tools behind which several agents work."""
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -84,6 +85,16 @@ def check_count(what: str, value: Any, name: str) -> None:
     """Raises `BuildError` for what is no whole number from 1."""
     if type(value) is not int or value < 1:
         raise BuildError(f"{what} of {name} is a whole number from 1, not {value!r}")
+
+
+def check_function(what: str, fn: Callable[..., Any], takes: Sequence[str], name: str) -> None:
+    """Raises `BuildError` for a function that cannot be called with these arguments."""
+    try:
+        inspect.signature(fn).bind(*takes)
+    except TypeError as error:
+        raise BuildError(f"the {what} of {name} takes ({', '.join(takes)}): {error}") from None
+    except ValueError:
+        pass  # it is built in and does not say what it takes
 
 
 def check_budget(budget: Any, name: str) -> None:
