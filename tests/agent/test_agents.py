@@ -39,7 +39,9 @@ def test_a_function_becomes_a_tool_and_an_agent_a_handoff() -> None:
     ("options", "found"),
     [
         ({"name": ""}, "an agent's name"),
-        ({"model": "gpt"}, "service:name"),
+        ({"model": "gpt"}, "service:name, as openai:NAME"),
+        ({"model": lambda request: "Hello."}, r"FunctionModel\(fn\) is a function as a model"),
+        ({"output_type": "Parcel"}, r"^the output type of X has no JSON schema: .*$"),
         ({"model": "nobody:gpt"}, "openai"),
         ({"tools": [3]}, "made of a function"),
         ({"handoffs": [3]}, "a handoff goes to an agent"),

@@ -277,7 +277,8 @@ class Agent:
 def _check_kinds(name: str, model: Any, limits: Any, settings: Any) -> None:
     missing = [part for part in ("name", "profile", "complete", "stream", "aclose") if not hasattr(model, part)]
     if missing:
-        raise BuildError(f"the model of {name} is {model!r}, which has no {', '.join(missing)}")
+        hint = "; FunctionModel(fn) is a function as a model" if callable(model) else ""
+        raise BuildError(f"the model of {name} is {model!r}, which has no {', '.join(missing)}{hint}")
     if limits is not None and not isinstance(limits, Limits):
         raise BuildError(f"the limits of {name} are Limits(…), not {limits!r}")
     if not isinstance(settings, Settings):

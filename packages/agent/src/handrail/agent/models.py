@@ -147,7 +147,8 @@ def find_model(model: Model | str) -> Model:
         return model
     service, _, name = model.partition(":")
     if not name or service not in _SERVICES:
-        raise BuildError(f"no model is called {model!r}; write service:name, with a service of {', '.join(_SERVICES)}")
+        possible = ", ".join([f"{known}:NAME" for known in _SERVICES])
+        raise BuildError(f"no model is called {model!r}; write service:name, as {possible}")
     module, cls = _SERVICES[service]
     found: Model = getattr(import_module(module), cls)(name)
     return found

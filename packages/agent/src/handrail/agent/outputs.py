@@ -107,7 +107,9 @@ def prepare(asked: Any, agent: str) -> Prepared:
         whole = _shape(output.type) if structured else None
         variants = (whole,) if len(kinds) == 1 and whole is not None else [_shape(kind) for kind in structured]
     except _unknown_to_pydantic() as error:
-        raise BuildError(f"the output type of {agent} has no JSON schema: {error}") from error
+        raise BuildError(
+            f"the output type of {agent} has no JSON schema: {str(error).partition(chr(10))[0]}"
+        ) from error
     label = whole.label if whole is not None else "str"
     prepared = Prepared(output, label, whole, tuple(variants), words)
     if output.fallback is not NOTHING:
