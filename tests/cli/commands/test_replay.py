@@ -48,6 +48,28 @@ def test_a_session_that_goes_as_it_went_exits_0(handrail_here: Run) -> None:
     assert (outcome.returncode, outcome.stdout) == (0, "1 run, 3 model calls, 1 tool call: no divergence\n")
 
 
+TEAM = """
+from handrail.agent import Agent, ScriptedModel, fan_out
+
+
+def ways(*answers):
+    return fan_out([Agent(name, model=ScriptedModel(*answers)) for name in ("maps", "signs")])
+
+
+ways("Left.").run_sync("Which way?", session="ways.jsonl")
+ways = ways()
+"""
+
+
+def test_a_session_of_several_agents_without_a_caller_is_run_again(tmp_path: Path, handrail_here: Run) -> None:
+    (tmp_path / "replay_ways.py").write_text(TEAM)
+    __import__("replay_ways")
+    outcome = handrail_here("replay", "ways.jsonl", "replay_ways:ways")
+    assert outcome.stdout == "1 run, 2 model calls, 0 tool calls: no divergence\n"
+    outcome = handrail_here("replay", "ways.jsonl", "replay_ways:ways", "--instructions", "maps=Be quick.")
+    assert (outcome.returncode, outcome.stdout.count("Be quick.")) == (1, 1)
+
+
 def test_a_divergence_is_shown_like_a_diff_and_exits_1(handrail_here: Run) -> None:
     outcome = handrail_here("replay", "desk.jsonl", "replay_desk:changed")
     assert outcome.returncode == 1

@@ -4,6 +4,7 @@ from types import ModuleType
 
 from handrail.agent import Agent, Model
 from handrail.agent.models import find_model
+from handrail.agent.teams import TeamTool
 from handrail.cli.errors import ModuleNotLoaded, NoSuchAgent, UnfitInput
 from handrail.cli.modules import load_module
 
@@ -13,6 +14,20 @@ def find_agent(place: str) -> Agent:
 
     Raises `NoSuchAgent` for a place that leads to none, naming the agents that the module does hold.
     """
+    found, module = _found(place)
+    if not isinstance(found, Agent):
+        raise NoSuchAgent(place, f"this is no agent but {type(found).__name__}", _agents(module))
+    found.check()
+    return found
+
+
+def find_agent_or_team(place: str) -> Agent | TeamTool:
+    """The same, where what `fan_out` or `evaluate_and_retry` made will do as well."""
+    found, _ = _found(place)
+    return found if isinstance(found, TeamTool) else find_agent(place)
+
+
+def _found(place: str) -> tuple[object, ModuleType]:
     name, colon, attribute = place.partition(":")
     if not name or not colon or not attribute:
         raise NoSuchAgent(place, "write module:agent, as in shop.desk:triage")
@@ -25,10 +40,7 @@ def find_agent(place: str) -> Agent:
         if not hasattr(found, step):
             raise NoSuchAgent(place, f"there is no {attribute!r} in the module {name}", _agents(module))
         found = getattr(found, step)
-    if not isinstance(found, Agent):
-        raise NoSuchAgent(place, f"this is no agent but {type(found).__name__}", _agents(module))
-    found.check()
-    return found
+    return found, module
 
 
 def model_called(name: str, base_url: str) -> Model | None:

@@ -13,13 +13,16 @@ from handrail.cli.stores import session_at
 
 if TYPE_CHECKING:
     from handrail.agent import Agent
+    from handrail.agent.teams import TeamTool
     from handrail.sessions import Session
     from handrail.sessions.places import Where
 
 
 def command(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A session file, or STORE#ID; - is standard input.")],
-    agent: Annotated[str, typer.Argument(metavar="MODULE:AGENT", help="The agent that was run, as it is today.")],
+    agent: Annotated[
+        str, typer.Argument(metavar="MODULE:AGENT", help="The agent (or fan_out, …) that was run, as it is today.")
+    ],
     what_if: Annotated[
         bool, typer.Option("--what-if", help="Compare every boundary and request; the options below imply it.")
     ] = False,
@@ -48,10 +51,10 @@ def command(
 ) -> None:
     """Run a session again, with the recorded answers: exit code 0 where all is as it was, and 1 where it is not."""
     import_modules(modules)
-    from handrail.cli.finding import find_agent
+    from handrail.cli.finding import find_agent_or_team
     from handrail.sessions import Session
 
-    found = find_agent(agent)
+    found = find_agent_or_team(agent)
     with session_at(file) as path:
         passphrase = Keys(passphrase_file).of(path)
         session = path if passphrase is None else Session(path, passphrase=passphrase)
@@ -65,7 +68,7 @@ def command(
     raise typer.Exit(OK if same else FAILED)
 
 
-def _rerun(session: "Where | Session", agent: "Agent", allow: Any, as_json: bool) -> bool:
+def _rerun(session: "Where | Session", agent: "Agent | TeamTool", allow: Any, as_json: bool) -> bool:
     from handrail.agent.replay import rerun_sync
 
     replay = rerun_sync(session, agent, allow=allow)
@@ -78,7 +81,7 @@ def _rerun(session: "Where | Session", agent: "Agent", allow: Any, as_json: bool
     return replay.ok
 
 
-def _what_if(session: "Where | Session", agent: "Agent", as_json: bool, **options: Any) -> bool:
+def _what_if(session: "Where | Session", agent: "Agent | TeamTool", as_json: bool, **options: Any) -> bool:
     from handrail.agent.replay import what_if_sync
 
     found = what_if_sync(session, agent, **options)
@@ -90,8 +93,9 @@ def _what_if(session: "Where | Session", agent: "Agent", as_json: bool, **option
     return found.same
 
 
-def _changes(agent: "Agent", filters: Any, instructions: Any) -> dict[str, Any]:
+def _changes(agent: "Agent | TeamTool", filters: Any, instructions: Any) -> dict[str, Any]:
     """Filters by edge, and instructions by agent, from how they are typed. Raises `UnfitInput`."""
+    from handrail.agent.replay.reruns import graph_of
     from handrail.filters import parse
 
     made: dict[str, Any] = {}
@@ -101,9 +105,10 @@ def _changes(agent: "Agent", filters: Any, instructions: Any) -> dict[str, Any]:
             raise UnfitInput(f"--filter is an edge and a filter, as triage->billing=last_n(3), not {each!r}")
         made[edge] = parse(expression)
     words: dict[str, str] = {}
+    agents = graph_of(agent, ()).agents if instructions else {}
     for each in instructions:
         name, equals, text = each.partition("=")
-        named = bool(equals) and name in agent.graph().agents
+        named = bool(equals) and name in agents
         words[name if named else agent.name] = text if named else each
     return {"filters": made, "instructions": words}
 
