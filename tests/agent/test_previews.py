@@ -1,6 +1,7 @@
 """What the next agent would see, shown without running anything."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -130,6 +131,13 @@ def test_a_resolver_that_must_wait_is_not_run() -> None:
 
 class Order(BaseModel):
     number: int
+
+
+@pytest.mark.parametrize("history", ["Hello.", user("Hello."), ["Hello."], [{"role": "user"}]])
+def test_what_is_no_history_is_refused(history: Any) -> None:
+    source = Agent("A", model=ScriptedModel(), handoffs=[Agent("B", model=ScriptedModel())])
+    with pytest.raises(InvalidInput, match="the history of a preview is messages"):
+        preview(source, "B", history)
 
 
 def test_a_typed_input_is_shown_as_it_would_cross_and_an_unfit_one_is_refused() -> None:

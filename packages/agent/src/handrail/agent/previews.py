@@ -11,7 +11,7 @@ import msgspec
 from handrail.agent.errors import BuildError, InvalidInput, UnknownTarget
 from handrail.agent.tools import InvalidArguments
 from handrail.filters import History, InvalidFilter, Note, Report, Seal, edge_history
-from handrail.filters.messages import Messages
+from handrail.filters.messages import Message, Messages
 from handrail.filters.reports import crossed
 from handrail.filters.resolvers import EdgeInfo, Resolver, resolve, unresolved
 
@@ -52,10 +52,12 @@ def preview(
     object, for resolvers. No model is called, no hook is run, and
     nothing is written.
 
-    Raises `InvalidInput` for an input that the call would refuse, `UnknownTarget` where no edge leads there,
-    `BuildError` where several do, `InvalidFilter` for a resolver that must wait for something (as `summarize` for its
-    model), and what the boundary would raise: `FilterError`, or `NothingToHandOver`.
+    Raises `InvalidInput` for what is no history and for an input that the call would refuse, `UnknownTarget` where no
+    edge leads there, `BuildError` where several do, `InvalidFilter` for a resolver that must wait for something (as
+    `summarize` for its model), and what the boundary would raise: `FilterError`, or `NothingToHandOver`.
     """
+    if isinstance(history, str | Message) or not all([isinstance(message, Message) for message in history]):
+        raise InvalidInput("the history of a preview is messages, such as [user('…')]")
     wanted = target if isinstance(target, str) else target.name
     bound = agent.graph().agents[agent.name]
     kind, tool, name, sealed = _edge(bound, wanted)
