@@ -8,6 +8,7 @@ HandrailError
     ├── SealedSession           a sealed copy cannot be written to
     ├── JournalFailed           the disk refused a record; what was acknowledged before is whole
     ├── HeaderTooLong           a header that could not be read again
+    ├── InvalidRecord           a record with a text that cannot stand in a line of a session
     ├── JournalClosed           a record for a journal that is closed
     ├── NotASession             a file that does not begin with a session's header
     ├── UnsupportedVersion      a session of a format version that is not known here
