@@ -13,6 +13,7 @@ from handrail.filters import (
     FilterFailed,
     FilterNotRunnable,
     Image,
+    InvalidExpression,
     InvalidFilter,
     Message,
     Note,
@@ -109,7 +110,7 @@ def test_a_result_that_is_json_stays_json() -> None:
 
 
 def test_redacting_again_changes_nothing() -> None:
-    for filter in (redact("secret"), redact(["personal", "secrets"]), redact(r"\w{4,}", kind="word")):
+    for filter in (redact("(?:secret)"), redact(["personal", "secrets"]), redact(r"\w{4,}", kind="word")):
         once = filter((user("My secret mail is ann@example.org, password: hunter2x"),))
         assert filter(once) is once or filter(once) == once
 
@@ -141,6 +142,20 @@ def test_a_pattern_that_backtracks_without_end_is_an_error_that_names_it() -> No
 def test_what_is_no_pattern_is_refused(pattern: str) -> None:
     with pytest.raises(InvalidFilter):
         redact(pattern)
+
+
+@pytest.mark.parametrize(("written", "meant"), [("credit_card", "card"), ("emial", "email"), ("secret", "secrets")])
+def test_what_is_nearly_a_detector_is_refused_naming_it_and_the_word_itself_can_be_written(
+    written: str, meant: str
+) -> None:
+    refused = f"no detector '{written}'; did you mean {meant}"
+    with pytest.raises(InvalidFilter, match=refused):
+        redact([written])
+    with pytest.raises((InvalidFilter, InvalidExpression), match=refused):
+        parse(f"redact('{written}')")
+    assert redact([f"(?:{written})", "hunter"])((user(f"the {written}"),))[0].text == "the [REDACTED:secret]"
+    recorded = from_descriptor({"kind": "redact", "params": {"patterns": [written]}})
+    assert recorded((user("x"),)) == (user("x"),)
 
 
 @pytest.mark.parametrize("wrong", [{"kind": "a b"}, {"kind": "]"}, {"tier": "top"}, {"patterns": []}])

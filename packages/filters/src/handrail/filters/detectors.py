@@ -109,6 +109,27 @@ def detectors() -> Sequence[str]:
     return sorted({*GROUPS, *_known()})
 
 
+def nearly(pattern: str) -> str:
+    """What to say of a pattern that is nearly the name of a detector; empty for all others. It would be looked for as a
+    word, and what the detector was to find would go out.
+
+    >>> nearly("emial").partition(";")[0]
+    "no detector 'emial'"
+    """
+    import difflib
+
+    known = detectors()
+    if pattern in known or not pattern.replace("_", "").isalpha() or not pattern.islower():
+        return ""
+    near = [part for part in pattern.split("_") if part in known] or difflib.get_close_matches(pattern, known, 1, 0.75)
+    if not near or len(pattern) < 3:
+        return ""
+    return (
+        f"no detector {pattern!r}; did you mean {near[0]}? For the word itself write '(?:{pattern})'. "
+        f"The detectors are {', '.join(known)}"
+    )
+
+
 def find(text: str, names: Iterable[str]) -> list[Finding]:
     """What these detectors find, in order and without overlap. Raises `KeyError` for a name that is not registered.
 

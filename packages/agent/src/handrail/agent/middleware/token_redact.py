@@ -15,7 +15,6 @@ from handrail.agent.models import ChatResponse
 from handrail.filters import Message, Opaque, Part, Reasoning, Text, ToolCall
 from handrail.filters.arrivals import Arrivals
 from handrail.filters.catalogue.redact import redact
-from handrail.filters.detectors import detectors
 from handrail.filters.errors import InvalidFilter
 from handrail.filters.redaction import Redactor
 from handrail.filters.sensitivity import Tier
@@ -72,8 +71,6 @@ class TokenRedact(Middleware):
             sought = redact(self.patterns, self.kind, self.tier)
         except (InvalidFilter, TypeError) as error:
             raise BuildError(f"TokenRedact: {error}") from error
-        for pattern in sought.patterns:
-            _refuse_nearly(pattern)
         redactor = Redactor(sought.patterns, sought.detect, sought.named or None, sought.tier, self.replacement)
         object.__setattr__(self, "_watch", _arrivals(redactor, self.window))
         object.__setattr__(self, "_kinds", kinds)
@@ -90,21 +87,6 @@ class TokenRedact(Middleware):
             return response
         message = _redacted(response.message, self._watch, self._kinds)
         return response if message is response.message else response.replace(message=message)
-
-
-def _refuse_nearly(pattern: str) -> None:
-    # A misspelt detector would be looked for as a word, and what it was to find would go out.
-    import difflib
-
-    known = detectors()
-    if not pattern.replace("_", "").isalpha() or not pattern.islower():
-        return
-    near = [part for part in pattern.split("_") if part in known] or difflib.get_close_matches(pattern, known, 1, 0.75)
-    if near and len(pattern) > 2:
-        raise BuildError(
-            f"TokenRedact knows no detector {pattern!r}; did you mean {near[0]}? For the word itself write "
-            f"'(?:{pattern})'. The detectors are {', '.join(known)}"
-        )
 
 
 class _Redacting(TokenTransform):

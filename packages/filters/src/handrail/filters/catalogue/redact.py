@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from handrail.filters.base import Filter
-from handrail.filters.detectors import detectors
+from handrail.filters.detectors import detectors, nearly
 from handrail.filters.errors import InvalidFilter
 from handrail.filters.messages import Message, Messages
 from handrail.filters.patterns import lazy
@@ -71,7 +71,8 @@ class Redact(Filter, frozen=True):
 def redact(patterns: str | Sequence[str], kind: str = "", tier: Tier | None = None) -> Redact:
     """Puts a token in place of what these find: each is the name of a detector, or else a regular expression.
 
-    Raises `InvalidFilter` for what is no regular expression, or would find the empty text.
+    Raises `InvalidFilter` for what is no regular expression, or would find the empty text, and for a word that is
+    nearly the name of a detector.
 
     >>> from handrail.filters import call, user
     >>> from handrail.filters.messages import assistant
@@ -83,5 +84,8 @@ def redact(patterns: str | Sequence[str], kind: str = "", tier: Tier | None = No
     """
     given = (patterns,) if isinstance(patterns, str) else tuple(patterns)
     known = detectors()
+    for pattern in given:
+        if isinstance(pattern, str) and (meant := nearly(pattern)):
+            raise InvalidFilter(f"redact knows {meant}")
     detect = tuple([name for name in given if name in known])
     return Redact(tuple([pattern for pattern in given if pattern not in detect]), detect, kind, tier)
