@@ -2,7 +2,9 @@
 
 import os
 import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -132,33 +134,64 @@ def test_what_is_appended_is_told_as_its_file_tells_it_whatever_kind_it_is(tmp_p
         assert (again.spent, again.usage, again.state) == (session.spent, session.usage, session.state)
 
 
-def test_an_interrupt_while_a_session_takes_in_what_was_appended_loses_no_part_of_it(tmp_path: Path) -> None:
-    class Stop(BaseException):
-        """Comes at any moment, as Ctrl-C does."""
+class Stop(BaseException):
+    """Comes at any moment, as Ctrl-C does."""
+
+
+@pytest.fixture
+def stopped() -> Iterator[Callable[[float, Callable[[], object]], bool]]:
+    """Does something over and over for so many seconds, and tells whether it was stopped in the middle."""
 
     def stop(*_: object) -> None:
         raise Stop
 
-    before, stopped = signal.signal(signal.SIGALRM, stop), 0
-    call = ModelCallRecord(path="desk", step=1, usage=Usage(1, requests=1))
-    try:
-        with Session(tmp_path / "s.jsonl", fsync="never") as session:
-            assert session.spent == Spent()
-            for time in range(1, 101):
-                session.append(*[call] * 500)
-                try:
-                    signal.setitimer(signal.ITIMER_REAL, time * 2e-6)
-                    while signal.getitimer(signal.ITIMER_REAL)[0]:
-                        session.spent  # noqa: B018
-                    session.spent  # noqa: B018
-                except Stop:
-                    stopped += 1
-                finally:
-                    signal.setitimer(signal.ITIMER_REAL, 0)
-                assert session.spent.steps == session.usage.requests == 500 * time
-    finally:
-        signal.signal(signal.SIGALRM, before)
-    assert stopped > 10
+    def over_and_over(seconds: float, work: Callable[[], object]) -> bool:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            while signal.getitimer(signal.ITIMER_REAL)[0]:
+                work()
+            work()
+        except Stop:
+            return True
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        return False
+
+    before = signal.signal(signal.SIGALRM, stop)
+    yield over_and_over
+    signal.signal(signal.SIGALRM, before)
+
+
+CALL = ModelCallRecord(path="desk", step=1, usage=Usage(1, requests=1))
+
+
+def test_an_interrupt_while_a_session_takes_in_what_was_appended_loses_no_part_of_it(
+    tmp_path: Path, stopped: Callable[[float, Callable[[], object]], bool]
+) -> None:
+    often = 0
+    with Session(tmp_path / "s.jsonl", fsync="never") as session:
+        assert session.spent == Spent()
+        for time in range(1, 101):
+            session.append(*[CALL] * 500)
+            often += stopped(time * 2e-6, lambda: session.spent)
+            assert session.spent.steps == session.usage.requests == 500 * time
+    assert often > 10
+
+
+@pytest.mark.parametrize("fsync", ["always", "never"])
+def test_after_an_interrupt_while_it_appends_a_session_tells_what_its_file_tells(
+    tmp_path: Path, fsync: Literal["always", "never"], stopped: Callable[[float, Callable[[], object]], bool]
+) -> None:
+    often = 0
+    with Session(tmp_path / "s.jsonl", fsync=fsync) as session:
+        session.append(CALL)
+        for time in range(1, 101):
+            assert session.spent == Session(session.path).spent
+            often += stopped(time * 2e-6, lambda: session.append(CALL, CALL))
+        session.append(CALL)
+        assert session.spent == Session(session.path).spent
+    assert often > 10
+    assert verify(session.path).state == "intact"
 
 
 def test_a_session_of_messages_alone_names_the_agent_that_its_file_names(tmp_path: Path) -> None:

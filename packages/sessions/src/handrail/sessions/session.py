@@ -13,7 +13,7 @@ from handrail.filters.histories import History
 from handrail.filters.messages import Message
 from handrail.filters.sources import Clock, IdSource
 from handrail.filters.views import View
-from handrail.sessions.errors import JournalFailed, SessionChanged, SessionConflict
+from handrail.sessions.errors import SessionChanged, SessionConflict
 from handrail.sessions.loaded import Loaded
 from handrail.sessions.passphrases import Secret, hidden
 from handrail.sessions.places import Given, is_begun, located
@@ -245,10 +245,13 @@ class Session:
         journal = self._journal
         if journal is None:
             journal = self._begin()
+        head = journal.head
         try:
             journal.append_all(records)
-        except JournalFailed:
-            self._loaded = None
+        except BaseException:
+            # After a failure the file alone tells what it holds; after an interrupt too, since all may stand in it.
+            if journal.head != head or journal.writing is not None:
+                self._loaded = None
             raise
         loaded = self._loaded
         if loaded is not None:
