@@ -40,16 +40,17 @@ class Record(
     batch: int = 0
 
 
-def _one_line(record: msgspec.Struct, field: str) -> None:
+def _one_line(record: msgspec.Struct, field: str, values: Any = msgspec.Raw) -> None:
     # A record is a line of its file, whatever text somebody put into it.
     given: msgspec.Raw = getattr(record, field)
     if given is NO_FIELDS:
         return
     text = bytes(given)
     try:
-        msgspec.json.decode(text.decode(), type=dict[str, msgspec.Raw])
+        msgspec.json.decode(text.decode(), type=dict[str, values])
     except (ValueError, RecursionError):
-        raise InvalidRecord(type(record).__name__, field, "the text of a JSON object", text) from None
+        wanted = "the text of a JSON object" + (" whose numbers can be read" if values is Any else "")
+        raise InvalidRecord(type(record).__name__, field, wanted, text) from None
     if b"\n" in text:
         msgspec.structs.force_setattr(record, field, msgspec.Raw(msgspec.json.format(text, indent=-1)))
 
@@ -175,7 +176,7 @@ class StateRecord(Record, frozen=True, kw_only=True, tag="state"):
     values: msgspec.Raw = NO_FIELDS
 
     def __post_init__(self) -> None:
-        _one_line(self, "values")
+        _one_line(self, "values", Any)
 
 
 class AuditRecord(Record, frozen=True, kw_only=True, tag="audit"):
@@ -248,7 +249,7 @@ class Gave(msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=T
     handoff: dict[str, str] = {}
 
     def __post_init__(self) -> None:
-        _one_line(self, "writes")
+        _one_line(self, "writes", Any)
 
 
 class ToolResultRecord(Record, frozen=True, kw_only=True, tag="tool_result"):
