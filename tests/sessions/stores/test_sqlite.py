@@ -73,6 +73,16 @@ def test_a_number_in_place_of_a_line_is_damage_and_asks_for_no_memory(tmp_path: 
         assert (verdict.state, verdict.line) == ("damaged", 3)
 
 
+def test_a_number_that_comes_in_place_of_a_line_while_it_is_written_to_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    with open_store(path) as store:
+        with store.open("desk") as session:
+            session.append(said("one"))
+            changed(path, "UPDATE handrail_lines SET line = 5 WHERE place = (SELECT max(place) FROM handrail_lines)")
+            session.append(said("two"))
+        assert [found.message for found in store.search("two")] == ["two"]
+
+
 @pytest.mark.parametrize("column", ["labels", "summary"])
 def test_what_others_made_unreadable_beside_the_lines_is_told_and_the_session_still_opens(
     tmp_path: Path, column: str

@@ -210,9 +210,10 @@ def _step(database: Database, number: int, settled: bool) -> bool:
         seen, texts = begun, []
         rows = connection.execute(_AFTER, (base + seen, base + seen + _SPAN)).fetchall()
         for key, line, _ in rows:
-            seen = key - base + len(line) + 1
+            data = data_of(line)
+            seen = key - base + len(data) + 1
             with suppress(ValueError):  # `verify` tells of it
-                if not summary.encrypted and (text := summary.take(decode(data_of(line)))):
+                if not summary.encrypted and (text := summary.take(decode(data))):
                     texts.append((key, text))
         connection.executemany(database.add_text, texts)
         more = seen - begun >= _SPAN
