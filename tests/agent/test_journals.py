@@ -7,7 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handrail.agent import Agent, Limits, ScriptedModel, Settings, handoff, tool
+from handrail.agent import (
+    Agent,
+    BuildError,
+    FunctionModel,
+    InvalidAnswer,
+    Limits,
+    RunContext,
+    ScriptedModel,
+    Settings,
+    handoff,
+    tool,
+)
+from handrail.agent.errors import StateError
 from handrail.agent.journals import Log, view_edit
 from handrail.agent.kernel import CallChat, CallTool, ChatRequest, Middleware, ToolRequest, ToolResponse
 from handrail.agent.models import ChatResponse
@@ -359,23 +371,130 @@ async def test_settings_that_a_layer_put_in_are_in_the_record_of_the_call_and_in
     assert [record.settings for record in calls] == [{"temperature": 0.0}, None]
 
 
-async def test_a_call_whose_value_cannot_be_written_down_has_a_result_all_the_same(tmp_path: Path) -> None:
-    class Odd:
-        def __str__(self) -> str:
-            raise RuntimeError("no words")
+class Odd:
+    """A value that cannot be shown."""
 
-        __repr__ = __str__
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
 
+    __repr__ = __str__
+
+
+CIRCLE: list[Any] = []
+CIRCLE.append(CIRCLE)
+
+
+@pytest.mark.parametrize(
+    ("gave", "told"),
+    [
+        (Odd(), "What odd gave cannot be shown: RuntimeError."),
+        (CIRCLE, "What odd gave cannot be shown: ValueError."),
+        (ToolResponse(value=Odd()), "What odd gave cannot be shown: RuntimeError."),
+        (ToolResponse(content="x", is_error="yes"), "x"),  # type: ignore[arg-type]  # this is the test
+        (ToolResponse(content="x", is_error=True, error_class=7), "x"),  # type: ignore[arg-type]  # this is the test
+        (ToolResponse(content="x", sensitivity=object()), "x"),  # type: ignore[arg-type]  # this is the test
+    ],
+)
+async def test_a_value_that_cannot_be_written_down_and_that_a_layer_changes_ends_no_run(
+    tmp_path: Path, gave: Any, told: str
+) -> None:
     class Loud(Middleware):
         async def around_tool(self, request: ToolRequest, call_next: CallTool) -> ToolResponse:
-            return (await call_next(request)).replace(content="LOUD")
+            await call_next(request)
+            return ToolResponse(content="LOUD")
 
     async def odd() -> Any:
-        return Odd()
+        return gave
 
-    agent = Agent("A", model=ScriptedModel(call("odd", call_id="c1")), tools=[odd], middleware=[Loud()])
-    with pytest.raises(RuntimeError, match="no words"):
+    agent = Agent("A", model=ScriptedModel(call("odd", call_id="c1"), "done"), tools=[odd], middleware=[Loud()])
+    [result] = of(await written(tmp_path / "s.jsonl", agent), ToolResultRecord)
+    assert (result.message.text, result.message.is_error) == ("LOUD", False)
+    assert result.gave.content[0].text == told
+    assert [message.call_id for message in Session(tmp_path / "s.jsonl").history("A")][-2] == "c1"
+
+
+async def test_a_class_of_errors_that_a_layer_gives_and_that_is_no_text_is_written_as_failed(tmp_path: Path) -> None:
+    class Refusing(Middleware):
+        async def around_tool(self, request: ToolRequest, call_next: CallTool) -> ToolResponse:
+            return ToolResponse(content="no", is_error=True, error_class=7)  # type: ignore[arg-type]  # this is the test
+
+    agent = Agent("A", model=ScriptedModel(call("ok", call_id="c1"), "done"), tools=[ok], middleware=[Refusing()])
+    [result] = of(await written(tmp_path / "s.jsonl", agent), ToolResultRecord)
+    assert (result.message.is_error, result.gave.error_class) == (True, "failed")
+
+
+async def test_writes_that_are_none_are_told_as_they_are_without_a_session(tmp_path: Path) -> None:
+    async def odd() -> Any:
+        return ToolResponse(content="x", writes=[1])  # type: ignore[arg-type]  # this is the test
+
+    for options in ({}, {"session": str(tmp_path / "s.jsonl")}):
+        agent = Agent("A", model=ScriptedModel(call("odd", call_id="c1")), tools=[odd])
+        with pytest.raises(StateError, match="'writes' are values by channel, not list"):
+            await agent.run("go", **options)  # type: ignore[arg-type]  # there is no other option
+    assert verify(tmp_path / "s.jsonl").state == "intact"
+
+
+def answering(**changes: Any) -> Agent:
+    return Agent("A", model=FunctionModel(lambda _: ChatResponse(assistant("hi"), **changes)))
+
+
+def asking(**changes: Any) -> Agent:
+    class Changes(Middleware):
+        async def around_chat(self, request: ChatRequest, call_next: CallChat) -> ChatResponse:
+            return await call_next(request.replace(**changes))
+
+    return Agent("A", model=ScriptedModel("hi"), middleware=[Changes()])
+
+
+@pytest.mark.parametrize(
+    ("agent", "wrong"),
+    [
+        (answering(finish_reason=None), "finish_reason is NoneType, not a text"),
+        (answering(usage=None), "usage does not count: None"),
+        (answering(usage=Usage(input_tokens=1.5)), "usage does not count"),  # type: ignore[arg-type]  # this is the test
+        *[(answering(usage=Usage(**{name: "1"})), "does not count") for name in Usage.__struct_fields__],  # type: ignore[arg-type]  # this is the test
+        (asking(purpose=None), "asks the model for the purpose None; one is answer, "),
+        (asking(instructions=None), "asks the model with instructions that are not texts by name"),
+        (asking(instructions={"tone": 1}), "asks the model with instructions that are not texts by name"),
+    ],
+)
+async def test_what_would_make_a_line_that_nobody_can_read_is_refused_with_a_session_and_without(
+    tmp_path: Path, agent: Agent, wrong: str
+) -> None:
+    with pytest.raises(InvalidAnswer, match=wrong):
+        await agent.run("go")
+    with pytest.raises(InvalidAnswer, match=wrong):
         await agent.run("go", session=str(tmp_path / "s.jsonl"))
-    [result] = of([*read(tmp_path / "s.jsonl").records()], ToolResultRecord)
-    assert (result.message.call_id, result.message.synthetic) == ("c1", True)
-    assert [message.call_id for message in Session(tmp_path / "s.jsonl").history("A")][-1] == "c1"
+    async with agent.stream("go", session=str(tmp_path / "t.jsonl")) as stream:
+        with pytest.raises(InvalidAnswer, match=wrong):
+            _ = [event async for event in stream]
+    assert [verify(path).state for path in sorted(tmp_path.iterdir())] == ["intact", "intact"]
+
+
+@pytest.mark.parametrize("reason", [None, 7, object()])
+async def test_a_handoff_by_code_whose_reason_is_no_text_is_an_error_of_the_tool(tmp_path: Path, reason: Any) -> None:
+    async def go(ctx: RunContext[Any]) -> str:
+        ctx.handoff("B", reason=reason)
+        return "ok"
+
+    b = Agent("B", model=ScriptedModel("bye"))
+    agent = Agent("A", model=ScriptedModel(call("go", call_id="c1"), "done"), tools=[go], handoffs=[b])
+    [result] = of(await written(tmp_path / "s.jsonl", agent), ToolResultRecord)
+    assert result.message.is_error
+    assert f"the reason is a text, not {type(reason).__name__}" in result.message.text
+
+
+async def test_a_note_whose_name_is_no_text_is_refused(tmp_path: Path) -> None:
+    async def go(ctx: RunContext[Any]) -> str:
+        with pytest.raises(StateError, match="'name' of a note is a text, not int"):
+            ctx.note(7)  # type: ignore[arg-type]  # this is the test
+        return "ok"
+
+    agent = Agent("A", model=ScriptedModel(call("go", call_id="c1"), "done"), tools=[go])
+    [result] = of(await written(tmp_path / "s.jsonl", agent), ToolResultRecord)
+    assert result.message.text == "ok"
+
+
+def test_a_model_whose_name_is_no_text_is_refused() -> None:
+    with pytest.raises(BuildError, match="the name of the model of A is a text, not 7"):
+        Agent("A", model=ScriptedModel(name=7))  # type: ignore[arg-type]  # this is the test

@@ -279,6 +279,8 @@ def _check_kinds(name: str, model: Any, limits: Any, settings: Any) -> None:
     if missing:
         hint = "; FunctionModel(fn) is a function as a model" if callable(model) else ""
         raise BuildError(f"the model of {name} is {model!r}, which has no {', '.join(missing)}{hint}")
+    if not isinstance(model.name, str):
+        raise BuildError(f"the name of the model of {name} is a text, not {model.name!r}")
     if limits is not None and not isinstance(limits, Limits):
         raise BuildError(f"the limits of {name} are Limits(…), not {limits!r}")
     if not isinstance(settings, Settings):

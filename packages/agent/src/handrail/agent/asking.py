@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
@@ -95,6 +95,8 @@ async def ask_model(request: ChatRequest) -> ChatResponse:
     message_id = turn.scope.ids.next()
     if request.messages is not turn.history:
         request = request.replace(messages=_asked_about(turn, request.messages))
+    if not is_answer or request.instructions is not turn.instructions:
+        _check_words(turn, request)
     asked = request
     if request.output is not None:
         from handrail.agent.strategies import suited
@@ -145,6 +147,19 @@ def _asked_about(turn: Turn, messages: Sequence[Message]) -> Messages:
     if not lawful:
         raise InvalidAnswer(f"a layer of {turn.bound.name} leaves no message to ask the model about")
     return lawful
+
+
+def _check_words(turn: Turn, request: ChatRequest) -> None:
+    # What a layer put in the place of the agent's own.
+    if request.purpose not in get_args(Purpose):
+        found = f"for the purpose {request.purpose!r:.100}; one is {', '.join(get_args(Purpose))}"
+    elif not isinstance(request.instructions, Mapping) or not all(
+        [isinstance(word, str) for block in request.instructions.items() for word in block]
+    ):
+        found = "with instructions that are not texts by name"
+    else:
+        return
+    raise InvalidAnswer(f"a layer of {turn.bound.name} asks the model {found}")
 
 
 async def ask_once(turn: Turn, instructions: Mapping[str, str], settings: Settings | None) -> ChatResponse:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from handrail.agent.errors import StateError
 from handrail.agent.events import Told, ToolProgress
 from handrail.agent.kernel.privates import PrivateState
 from handrail.agent.limits import Budget
@@ -99,8 +100,10 @@ class RunContext(Generic[DepsT]):
     def note(self, name: str, **data: object) -> None:
         """The same, and written into the session where there is one: for what has to be known later, such as a refusal.
 
-        Raises `StateError` for data that JSON cannot carry.
+        Raises `StateError` for a name that is no text, and for data that JSON cannot carry.
         """
+        if not isinstance(name, str):
+            raise StateError(self.agent, "name", f"of a note is a text, not {type(name).__name__}")
         self.tell(name, **data)
         self.turn.note(name, data, self.call_id)
 
@@ -108,7 +111,7 @@ class RunContext(Generic[DepsT]):
         """A handoff by code, to an agent or its name: it takes effect after the calls of this response.
 
         The edge is the agent's own handoff to that target where it has one, else one with the default filter. Raises
-        `UnknownTarget` for an agent that is not reachable, and `InvalidArguments` for an unfit input.
+        `UnknownTarget` for an agent that is not reachable, and `InvalidArguments` for an unfit reason or input.
         """
         from handrail.agent.wanting import request_handoff
 

@@ -13,6 +13,7 @@ from handrail.agent.models import ArgumentsDelta, ChatResponse, Delta, Model, Re
 from handrail.agent.scripted import Told, pieces
 from handrail.agent.telling import LEAD
 from handrail.filters import Message, Refusal
+from handrail.sessions import Usage
 
 if TYPE_CHECKING:
     from handrail.agent.loop import Turn
@@ -65,16 +66,34 @@ async def _arriving(
 
 
 def check_response(response: object, model: Model | None) -> None:
-    """Raises `InvalidAnswer` for what is no response with an assistant's message; it came from this model, or from a
-    chain."""
-    if type(response) is ChatResponse:
-        message = response.message
-        if type(message) is Message and message.role == "assistant":
-            return
-    where = "the chat chain" if model is None else f"the model {model.name}"
+    """Raises `InvalidAnswer` for what is no response with an assistant's message, or does not say in whole numbers what
+    it cost and in a text why it ended; it came from this model, or from a chain."""
     if type(response) is not ChatResponse:
-        raise InvalidAnswer(f"{where} gave {type(response).__name__}, not a ChatResponse")
-    raise InvalidAnswer(f"{where} gave a ChatResponse whose message is not an assistant's")
+        raise InvalidAnswer(f"{_source(model)} gave {type(response).__name__}, not a ChatResponse")
+    message = response.message
+    if type(message) is not Message or message.role != "assistant":
+        raise InvalidAnswer(f"{_source(model)} gave a ChatResponse whose message is not an assistant's")
+    if not _counts(response.usage):
+        raise InvalidAnswer(f"{_source(model)} gave a ChatResponse whose usage does not count: {response.usage!r:.200}")
+    if type(response.finish_reason) is not str:
+        found = type(response.finish_reason).__name__
+        raise InvalidAnswer(f"{_source(model)} gave a ChatResponse whose finish_reason is {found}, not a text")
+
+
+def _source(model: Model | None) -> str:
+    return "the chat chain" if model is None else f"the model {model.name}"
+
+
+def _counts(usage: object) -> bool:
+    # What is none would make a line of the session that nobody can read.
+    return (
+        type(usage) is Usage
+        and type(usage.input_tokens) is int
+        and type(usage.output_tokens) is int
+        and type(usage.cached_tokens) is int
+        and type(usage.reasoning_tokens) is int
+        and type(usage.requests) is int
+    )
 
 
 def _is_refused(response: ChatResponse) -> bool:

@@ -102,6 +102,8 @@ class Handoff(msgspec.Struct, frozen=True, kw_only=True, dict=True, eq=False):
 
     def given(self, reason: str, input: Any, has_input: bool) -> Given:
         """A reason and an input, checked. Raises `InvalidArguments`."""
+        if not isinstance(reason, str):
+            raise InvalidArguments(f"the reason is a text, not {type(reason).__name__}")
         if self.input_type is None:
             if has_input:
                 raise InvalidArguments("this handoff takes no input")

@@ -27,9 +27,12 @@ def result_of(turn: Turn, call: ToolCall, message_id: str, response: ToolRespons
     try:
         return _message(turn, call, message_id, response, tool)
     except Exception as error:  # noqa: BLE001  # the value is the tool's own, and so is what its text may raise
-        problem = f"What {call.name} gave cannot be shown: {type(error).__name__}."
-        failed = ToolResponse(content=problem, is_error=True, error_class="failed")
+        failed = ToolResponse(content=_not_shown(call, error), is_error=True, error_class="failed")
         return _message(turn, call, message_id, failed, tool)
+
+
+def _not_shown(call: ToolCall, error: Exception) -> str:
+    return f"What {call.name} gave cannot be shown: {type(error).__name__}."
 
 
 def gave_of(turn: Turn, call: ToolCall, response: ToolResponse) -> Gave | None:
@@ -42,18 +45,30 @@ def gave_of(turn: Turn, call: ToolCall, response: ToolResponse) -> Gave | None:
     given = asked.given if asked is not None else None
     return Gave(
         changed=changed,
-        content=_content(own.value if own.content is None else own.content) if changed else (),
-        is_error=changed and own.is_error,
-        sensitivity=own.sensitivity if changed else None,
-        error_class=own.error_class,
+        content=_given(call, own) if changed else (),
+        is_error=changed and bool(own.is_error),
+        sensitivity=_label_of(own) if changed else None,
+        error_class=own.error_class if isinstance(own.error_class, str) else "failed",
         writes=_written(turn, own.writes),
         handoff={"target": asked.target, "reason": given.reason, "input": given.input} if asked and given else {},
     )
 
 
+def _given(call: ToolCall, own: ToolResponse) -> tuple[Part, ...]:
+    # Whatever stands in its place may do, so the record of it must not stop the run.
+    try:
+        return _content(own.value if own.content is None else own.content)
+    except Exception as error:  # noqa: BLE001  # as in `result_of`
+        return (Text(_not_shown(call, error)),)
+
+
+def _label_of(own: ToolResponse) -> str | None:
+    return own.sensitivity if isinstance(own.sensitivity, str | None) else highest(own.sensitivity)
+
+
 def _written(turn: Turn, writes: Mapping[str, Any]) -> msgspec.Raw:
-    # What JSON cannot carry, or what is private, is in no record.
-    if not writes:
+    # What JSON cannot carry, or what is private, is in no record; of what is no mapping the state will tell.
+    if not writes or not isinstance(writes, Mapping):
         return msgspec.Raw(b"{}")
     told: dict[str, msgspec.Raw] = {}
     for name, value in writes.items():
