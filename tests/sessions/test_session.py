@@ -163,6 +163,7 @@ def stopped() -> Iterator[Callable[[float, Callable[[], object]], bool]]:
 
 
 CALL = ModelCallRecord(path="desk", step=1, usage=Usage(1, requests=1))
+HANDOFF = HandoffRecord(path="desk", source="a", target="b", target_path="b")
 
 
 def test_an_interrupt_while_a_session_takes_in_what_was_appended_loses_no_part_of_it(
@@ -172,9 +173,10 @@ def test_an_interrupt_while_a_session_takes_in_what_was_appended_loses_no_part_o
     with Session(tmp_path / "s.jsonl", fsync="never") as session:
         assert session.spent == Spent()
         for time in range(1, 101):
-            session.append(*[CALL] * 500)
+            session.append(*[CALL, CALL, HANDOFF] * 250)
             often += stopped(time * 2e-6, lambda: session.spent)
             assert session.spent.steps == session.usage.requests == 500 * time
+            assert session.spent.handoffs == len(session.handoffs) == 250 * time
     assert often > 10
 
 
