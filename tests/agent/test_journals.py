@@ -359,6 +359,22 @@ async def test_what_a_tool_gave_is_kept_where_a_layer_changed_it_or_it_wrote_or_
     assert failed.gave.error_class == "transient"
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"tools": ()}, {"tools": {}}),
+        ({"instructions": {"tone": "Calm."}}, {"instructions": {"tone": "Calm."}}),
+        ({"settings": Settings(temperature=0.0)}, {"settings": {"temperature": 0.0}}),
+    ],
+)
+async def test_whatever_alone_a_layer_changes_of_a_request_is_in_the_record(
+    tmp_path: Path, change: dict[str, Any], told: dict[str, Any]
+) -> None:
+    [record] = of(await written(tmp_path / "s.jsonl", asking(**change)), ModelCallRecord)
+    found = {"instructions": record.instructions, "tools": record.tools, "settings": record.settings}
+    assert found == {"instructions": {}, "tools": None, "settings": None, **told}
+
+
 async def test_settings_that_a_layer_put_in_are_in_the_record_of_the_call_and_in_no_other(tmp_path: Path) -> None:
     class Cool(Middleware):
         async def around_chat(self, request: ChatRequest, call_next: CallChat) -> ChatResponse:
@@ -443,7 +459,7 @@ def asking(**changes: Any) -> Agent:
         async def around_chat(self, request: ChatRequest, call_next: CallChat) -> ChatResponse:
             return await call_next(request.replace(**changes))
 
-    return Agent("A", model=ScriptedModel("hi"), middleware=[Changes()])
+    return Agent("A", model=ScriptedModel("hi"), tools=[ok], middleware=[Changes()])
 
 
 @pytest.mark.parametrize(
