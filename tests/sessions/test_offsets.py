@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from handrail.filters import History, Message, user
 from handrail.sessions import Journal, MessageRecord, read
@@ -60,11 +62,23 @@ def test_ids_are_found_among_any_number_of_messages() -> None:
         assert {n: history.position(f"m{n}") for n in asked} == {n: n if n < start + count else None for n in asked}
 
 
-def test_of_an_id_that_comes_again_the_last_place_is_found_wherever_it_is_kept() -> None:
+@given(st.lists(st.lists(st.sampled_from("abcde"), max_size=6), max_size=6), st.integers(0, 40_000))
+@settings(max_examples=30)
+def test_of_an_id_that_comes_again_the_last_place_is_found_wherever_it_is_kept(
+    parts: list[list[str]], far: int
+) -> None:
     items = Offsets(Store(io.BytesIO()))
-    for _ in range(5):
-        items.extend([user("word", id=f"m{n}") for n in range(32_768)])
-        assert History.over(items).position("m5") == len(items) - 32_768 + 5
+    between = [user("word", id=f"m{n}") for n in range(far)]
+    messages: list[Message] = []
+    in_memory = History()
+    for part in parts:
+        added = [user("word", id=id) for id in part] + between
+        items.extend(added)
+        messages += added
+        in_memory = in_memory.extend(added)
+        last = {message.id: place for place, message in enumerate(messages)}
+        for history in (History.over(items), in_memory, History(messages)):
+            assert [history.position(id) for id in "abcdef"] == [last.get(id) for id in "abcdef"]
 
 
 def test_a_history_that_goes_its_own_way_keeps_its_own_messages(history: History) -> None:

@@ -55,7 +55,8 @@ class _Buffer(msgspec.Struct, eq=False):
         return cls(items, start, start)
 
     def place(self, message_id: str) -> int | None:
-        """Where a message with this id stands. What is asked for is mostly recent, so ids are read from the end."""
+        """Where the last message with this id stands. What is asked for is mostly recent, so ids are read from the
+        end."""
         find = getattr(self.items, "find", None)
         if find is not None:
             # Items that are read from elsewhere know their ids: reading them all here would bring them all in.
@@ -65,17 +66,14 @@ class _Buffer(msgspec.Struct, eq=False):
         if positions is None:
             positions = self.positions = {}
         if self.last < len(self.items):
-            self._index(positions, self.last, len(self.items))
+            positions.update([(message.id, place) for place, message in enumerate(self.items[self.last :], self.last)])
             self.last = len(self.items)
         while (place := positions.get(message_id)) is None and self.first > 0:
             start = max(0, self.first - max(_CHUNK, self.last - self.first))
-            self._index(positions, start, self.first)
+            for place in range(self.first - 1, start - 1, -1):
+                positions.setdefault(self.items[place].id, place)
             self.first = start
         return place
-
-    def _index(self, positions: dict[str, int], start: int, end: int) -> None:
-        for place, message in enumerate(self.items[start:end], start):
-            positions.setdefault(message.id, place)
 
     def hash_of(self, length: int) -> tuple[int, Any]:
         """The hash of as many of the first `length` messages as one is known of; it is shared, so copy it."""
@@ -167,7 +165,8 @@ class History(Sequence[Message]):
         return [items[place] for place in places]
 
     def position(self, message_id: str) -> int | None:
-        """Where a message with this id stands, or None; an empty id stands nowhere."""
+        """Where a message with this id stands, or None; an empty id stands nowhere. No id is to stand twice; of one
+        that does, the last place is meant."""
         place = self._buffer.place(message_id) if message_id else None
         return place if place is not None and place < self._length else None
 

@@ -7,7 +7,6 @@ hashes, another 8 bytes.
 
 from array import array
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, count, islice
 from operator import add
@@ -122,7 +121,7 @@ class Offsets:
         self._keys.extend(more)
 
     def find(self, message_id: str) -> int | None:
-        """Where a message with this id stands."""
+        """Where the last message with this id stands."""
         if self._ids is not None:
             return next((place for place in self._ids.places(message_id) if self._has(place, message_id)), None)
         return next((place for place in range(len(self._keys) - 1, -1, -1) if self._has(place, message_id)), None)
@@ -176,7 +175,7 @@ class _Ids:
     def add(self, messages: Iterable[Message], place: int) -> None:
         """These messages stand here from this place on."""
         recent = self._recent
-        deque(map(recent.setdefault, [message.id for message in messages], count(place)), maxlen=0)
+        recent.update(zip([message.id for message in messages], count(place), strict=False))
         if len(recent) >= _RUN:
             hashes = map(float, map(_HASHES.__and__, map(hash, recent)))
             self._keep(array("d", sorted(map(add, hashes, recent.values()))))
