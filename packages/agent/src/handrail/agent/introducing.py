@@ -10,6 +10,7 @@ import msgspec
 from handrail.agent.kernel.middlewares import Middleware, layer_name
 from handrail.agent.limits import DEFAULT_LIMITS, Limits
 from handrail.agent.models import OutputSchema, Settings, ToolSpec
+from handrail.filters.canonical import canonical
 from handrail.filters.hashes import sha256
 from handrail.sessions import AgentRecord, ModelCallRecord
 
@@ -97,7 +98,11 @@ def told_settings(settings: Settings) -> dict[str, Any]:
 
 def digest_of(value: Any) -> str:
     """Half of the SHA-256, in hex, over a value as JSON with sorted keys."""
-    return sha256(_encode(value)).hexdigest()[:32]
+    try:
+        text = _encode(value)
+    except UnicodeEncodeError:
+        text = canonical(value)  # half a surrogate pair has a form there
+    return sha256(text).hexdigest()[:32]
 
 
 def given_to(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+import math
+from collections.abc import AsyncGenerator, Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -10,6 +11,7 @@ import msgspec
 
 from handrail.agent.errors import BuildError
 from handrail.filters import Message
+from handrail.filters.messages import whole
 from handrail.sessions import Usage
 
 if TYPE_CHECKING:
@@ -19,7 +21,10 @@ FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "content_filte
 
 
 class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How a model is asked: sampling, length, and whatever else a service takes (`extra`, sent as it is)."""
+    """How a model is asked: sampling, length, and whatever else a service takes (`extra`, sent as it is).
+
+    Raises `BuildError` for a value of another kind, or a number that is not finite.
+    """
 
     temperature: float | None = None
     top_p: float | None = None
@@ -30,6 +35,43 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True):
     seed: int | None = None
     extra: Mapping[str, Any] = {}
 
+    def __post_init__(self) -> None:
+        for name, kind, fits in _KINDS:
+            value = getattr(self, name)
+            if value is not None and not fits(value):
+                raise BuildError(f"settings.{name} is {kind}, not {value!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and whole(value) == value
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(map(_is_text, value))
+
+
+def _is_named(value: object) -> bool:
+    return isinstance(value, Mapping) and all(map(_is_text, value))
+
+
+_KINDS: tuple[tuple[str, str, Callable[[object], bool]], ...] = (
+    ("temperature", "a finite number", _is_number),
+    ("top_p", "a finite number", _is_number),
+    ("max_tokens", "a whole number", _is_whole),
+    ("stop", "several texts, as in ('END',)", _are_texts),
+    ("tool_choice", "a text", _is_text),
+    ("parallel_tool_calls", "True or False", lambda value: isinstance(value, bool)),
+    ("seed", "a whole number", _is_whole),
+    ("extra", "a mapping of texts to values", _is_named),
+)
 
 DEFAULT_SETTINGS = Settings()
 
