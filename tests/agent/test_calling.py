@@ -409,6 +409,8 @@ class Row(msgspec.Struct):
         ("half \ud83d", "half \ufffd"),
         ({"half": "\ud83d"}, '{"half":"\ufffd"}'),
         (Odd(), "odd \ufffd"),
+        (ToolCall("c9", "other"), '{"kind":"tool_call","id":"c9","name":"other"}'),
+        ([Text("see "), ToolCall("c9", "other")], 'see {"kind":"tool_call","id":"c9","name":"other"}'),
     ],
 )
 async def test_what_a_tool_gives_is_shown_as_text_or_json(value: Any, shown: str) -> None:

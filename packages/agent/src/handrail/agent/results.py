@@ -156,11 +156,16 @@ def _content(value: Any) -> tuple[Part, ...]:
     if type(value) is int:
         return (Text(str(value)),)
     if isinstance(value, Part):
-        return (value,)
+        return (_part(value),)
     several = isinstance(value, list | tuple) and all(isinstance(item, Part | str) for item in value)
     if several and any(isinstance(item, Part) for item in value):
-        return tuple([Text(item) if isinstance(item, str) else item for item in value])
+        return tuple([Text(item) if isinstance(item, str) else _part(item) for item in value])
     return (Text(_as_text(value)),)
+
+
+def _part(part: Part) -> Part:
+    # A call would stand in a result without a result of its own: it is shown as any value is.
+    return Text(_as_text(part)) if type(part) is ToolCall else part
 
 
 def _as_text(value: Any) -> str:
