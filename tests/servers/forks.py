@@ -34,10 +34,13 @@ def standing_by(*options: str, env: Mapping[str, str]) -> Iterator[Fork]:
     ours, its = socket.socketpair()
     command = [sys.executable, "-P", *options, __file__, str(its.fileno())]
     pipe = subprocess.PIPE
-    with ours, subprocess.Popen(command, stdin=pipe, stdout=pipe, env=env, pass_fds=[its.fileno()]) as process:
+    with (
+        ours,
+        ours.makefile("rb") as replies,
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, env=env, pass_fds=[its.fileno()]) as process,
+    ):
         its.close()
         ours.settimeout(120)
-        replies = ours.makefile("rb")
 
         def fork(module: str, *arguments: str, cwd: Path, env: Mapping[str, str], input: str = "") -> Outcome:
             with TemporaryFile() as out, TemporaryFile() as err:
