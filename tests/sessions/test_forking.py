@@ -1,5 +1,6 @@
 """Forks of session files; those of stores are in `test_storing.py`."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,15 +31,15 @@ def said(text: str) -> MessageRecord:
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Session:
+def session(tmp_path: Path) -> Iterator[Session]:
     """Two turns, each with a message, what its model call cost, and its end."""
-    session = Session(tmp_path / "talk.jsonl", fsync="never")
-    for name in ("m1", "m2"):
-        session.append(TurnRecord(path="desk", run=name, event="start"), said(name))
-        session.append(ModelCallRecord(path="desk", step=1, message_id=name, usage=Usage(5, 5, requests=1)))
-        session.append(StateRecord(path="desk"), TurnRecord(path="desk", run=name, event="end", status="completed"))
-        session.append(BudgetRecord(path="desk", run=name))
-    return session
+    with Session(tmp_path / "talk.jsonl", fsync="never") as session:
+        for name in ("m1", "m2"):
+            session.append(TurnRecord(path="desk", run=name, event="start"), said(name))
+            session.append(ModelCallRecord(path="desk", step=1, message_id=name, usage=Usage(5, 5, requests=1)))
+            session.append(StateRecord(path="desk"), TurnRecord(path="desk", run=name, event="end", status="completed"))
+            session.append(BudgetRecord(path="desk", run=name))
+        yield session
 
 
 def test_a_fork_ends_with_its_message_and_how_its_turn_ended(session: Session, tmp_path: Path) -> None:

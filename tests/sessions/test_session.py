@@ -1,8 +1,7 @@
 """A session as the agents that go on with it see it."""
 
 import os
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -132,34 +131,6 @@ def test_what_is_appended_is_told_as_its_file_tells_it_whatever_kind_it_is(tmp_p
         assert session.state == {"tone": 2}
         again = Session(session.path)
         assert (again.spent, again.usage, again.state) == (session.spent, session.usage, session.state)
-
-
-class Stop(BaseException):
-    """Comes at any moment, as Ctrl-C does."""
-
-
-@pytest.fixture
-def stopped() -> Iterator[Callable[[float, Callable[[], object]], bool]]:
-    """Does something over and over for so many seconds, and tells whether it was stopped in the middle."""
-
-    def stop(*_: object) -> None:
-        raise Stop
-
-    def over_and_over(seconds: float, work: Callable[[], object]) -> bool:
-        try:
-            signal.setitimer(signal.ITIMER_REAL, seconds)
-            while signal.getitimer(signal.ITIMER_REAL)[0]:
-                work()
-            work()
-        except Stop:
-            return True
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        return False
-
-    before = signal.signal(signal.SIGALRM, stop)
-    yield over_and_over
-    signal.signal(signal.SIGALRM, before)
 
 
 CALL = ModelCallRecord(path="desk", step=1, usage=Usage(1, requests=1))

@@ -1,6 +1,10 @@
 """A conversation is remembered from run to run: each turn once, whole, and only what was accepted of it."""
 
 import asyncio
+import os
+import signal
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +26,7 @@ from handrail.agent.conversations import Conversations, joined
 from handrail.agent.errors import MissingDeps
 from handrail.agent.kernel import TurnRequest, TurnResult, remove
 from handrail.agent.middleware import Memory, SchemaValidation, Validation
-from handrail.filters import Image, Opaque, Reasoning, assistant, breaches, call, last_user, system, user
+from handrail.filters import Image, Message, Opaque, Reasoning, assistant, breaches, call, last_user, system, user
 from handrail.sessions import Session, StateRecord, read
 
 C = {"conversation_id": "c"}
@@ -369,3 +373,27 @@ async def test_a_validation_outside_it_is_refused_whatever_either_is_called() ->
         with pytest.raises(BuildError, match="must stand outside"):
             Agent("X", model=ScriptedModel(), middleware=[outer, Memory(name="mem")])
         Agent("X", model=ScriptedModel(), middleware=[Memory(name="mem"), outer])
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_that_is_forked_while_a_thread_keeps_something_can_use_what_was_kept() -> None:
+    inside, go = threading.Event(), threading.Event()
+    kept = Conversations()
+    asyncio.run(kept.commit("talk", (user("one", id="m1"),)))
+
+    def slowly() -> Iterator[Message]:
+        inside.set()
+        go.wait()
+        yield user("two", id="m2")
+
+    keeper = threading.Thread(target=lambda: asyncio.run(kept.commit("talk", slowly())))  # type: ignore[arg-type]
+    keeper.start()
+    inside.wait()
+    child = os.fork()
+    if not child:
+        signal.alarm(20)  # a child that waits for ever is killed
+        os._exit(len(asyncio.run(kept.load("talk"))))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    go.set()
+    keeper.join()
+    assert [message.text for message in asyncio.run(kept.load("talk"))] == ["one", "two"]

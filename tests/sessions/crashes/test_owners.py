@@ -1,10 +1,14 @@
 """A session has one writer, who is told what others do meanwhile: threads, forked children, who deletes the file."""
 
+import fcntl
+import gc
 import os
 import shutil
+import signal
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -21,6 +25,7 @@ from handrail.sessions import (
     verify,
 )
 from handrail.sessions.lines import link
+from handrail.sessions.storing import Labels, Store
 from handrail.sessions.writer import Fsync
 from sessions.conversations import opened
 
@@ -44,6 +49,26 @@ def outcome_in_a_child(act: Callable[[], object]) -> str:
     os.waitpid(child, 0)
     with open(reading, "rb") as pipe:
         return pipe.read().decode()
+
+
+@contextmanager
+def changing(store: Store) -> Iterator[None]:
+    """While the block runs, a thread is in the middle of giving the session a title."""
+    inside, go = threading.Event(), threading.Event()
+
+    def slowly(labels: Labels) -> Labels:
+        inside.set()
+        go.wait()
+        return Labels("Parcels", labels.tags)
+
+    changer = threading.Thread(target=store.relabel, args=("desk", slowly))
+    changer.start()
+    inside.wait()
+    try:
+        yield
+    finally:
+        go.set()
+        changer.join()
 
 
 def take_away(path: Path, how: str) -> None:
@@ -118,6 +143,88 @@ def test_a_child_that_lives_on_does_not_keep_the_session_locked(tmp_path: Path, 
         os.write(going[1], b".")
         for end in (*begun, *going):
             os.close(end)
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_that_is_forked_while_a_thread_is_at_a_store_can_use_it(store_url: str) -> None:
+    def look() -> None:
+        signal.alarm(20)  # a child that waits for ever is killed, and says nothing
+        assert [entry.id for entry in store.list()] == ["desk"]
+
+    with open_store(store_url) as store, store.open("desk") as session:
+        session.append(said("one"))
+        session.turn_end()
+        assert len(store.list()) == 1
+        with changing(store):
+            assert outcome_in_a_child(look) == "done"
+        assert [entry.title for entry in store.list()] == ["Parcels"]
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_child_that_lives_on_does_not_keep_locked_what_a_thread_had(tmp_path: Path) -> None:
+    begun, going = os.pipe(), os.pipe()
+    with open_store(f"{tmp_path}/folder/") as store:
+        store.create("desk")
+        with changing(store):
+            child = os.fork()
+            if not child:
+                os.write(begun[1], b".")
+                os.read(going[0], 1)  # the child lives on
+                os._exit(0)
+            assert os.read(begun[0], 1) == b"."
+        folder = os.open(tmp_path / "folder", os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        finally:
+            os.write(going[1], b".")
+            os.waitpid(child, 0)
+            for end in (folder, *begun, *going):
+                os.close(end)
+
+
+def test_a_session_that_was_left_open_can_be_written_to_when_nobody_has_it_any_more(store_url: str) -> None:
+    with open_store(store_url) as store:
+        left = store.open("desk")
+        left.append(said("one"))
+        with store.open("desk") as session, pytest.raises(SessionConflict):
+            session.append(said("two"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            del left
+            gc.collect()
+        with store.open("desk") as session:
+            session.append(said("two"))
+            assert len(session.log) == 2
+
+
+def test_whoever_forgets_to_close_a_journal_is_warned_of_its_file(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path / "s.jsonl")
+    journal.append(said("one"))
+    with pytest.warns(ResourceWarning, match=r"unclosed file .*s\.jsonl"):
+        del journal  # its last name
+
+
+@pytest.mark.parametrize("where", ["s.jsonl", "folder/", "store.db"])
+def test_an_interrupt_while_a_session_opens_or_closes_leaves_it_locked_to_nobody(
+    tmp_path: Path, where: str, stopped: Callable[[float, Callable[[], object]], bool]
+) -> None:
+    def use() -> None:
+        with opened(tmp_path, where) as session:
+            session.append(said("again"))
+
+    use()
+    often = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.freeze()  # what is there before is not looked through a thousand times
+        for time in range(1, 2000, 8 if where == "store.db" else 2):
+            often += stopped(time * 1e-6, use)
+            gc.collect()  # an exception may have cycles that hold the session
+            use()
+        gc.unfreeze()
+    assert often > 100
+    with opened(tmp_path, where) as session:
+        assert verify(session.path).ok
 
 
 @pytest.mark.parametrize("where", ["s.jsonl", "store.db"])

@@ -223,8 +223,7 @@ def test_of_two_that_begin_one_session_past_the_lock_one_is_refused(tmp_path: Pa
 
 
 def test_a_session_whose_rows_another_took_away_is_not_written_on(tmp_path: Path) -> None:
-    with open_store(tmp_path / "s.db") as store:
-        session = store.open("desk")
+    with open_store(tmp_path / "s.db") as store, store.open("desk") as session:
         session.append(said("one"))
         with closing(sqlite3.connect(tmp_path / "s.db", isolation_level=None)) as other:
             other.execute("DELETE FROM handrail_lines")

@@ -10,6 +10,7 @@ from handrail.agent.errors import InvalidInput
 from handrail.agent.kernel.requests import TurnResult
 from handrail.filters import Message
 from handrail.filters.messages import Messages, is_empty
+from handrail.sessions.owning import own
 
 if TYPE_CHECKING:
     from handrail.agent.contexts import RunContext
@@ -37,6 +38,11 @@ class Conversations:
 
     def __init__(self) -> None:
         self._kept: dict[str, dict[str, Message]] = {}
+        self.disown()
+        own(self)
+
+    def disown(self) -> None:
+        """A forked child does not wait for a thread of its parent."""
         self._lock = Lock()
 
     async def load(self, id: str) -> Messages:

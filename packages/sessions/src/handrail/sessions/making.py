@@ -14,6 +14,8 @@ from handrail.sessions.opening import nameable, open_locked, sync_folder
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from handrail.sessions.owning import OpenFile
+
 _PATIENCE = 10.0
 _WITHOUT_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 
@@ -32,16 +34,16 @@ def making(target: Path) -> Iterator[BinaryIO]:
         file = _begun(target, part)
         try:
             _refuse_made(target)
-            os.ftruncate(file, 0)
-            with open(file, "wb", closefd=False) as stream:
+            os.ftruncate(file.fileno(), 0)
+            with open(file.fileno(), "wb", closefd=False) as stream:
                 yield stream
-            os.fsync(file)
+            os.fsync(file.fileno())
             _publish(part, target)
             sync_folder(os.path.dirname(target) or ".")
         finally:
             # Before the lock goes: whoever has it next must not find a file that is taken away.
             part.unlink(missing_ok=True)
-            os.close(file)
+            file.close()
     except FileExistsError:
         raise SessionExists(target) from None
     except OSError as error:
@@ -50,7 +52,7 @@ def making(target: Path) -> Iterator[BinaryIO]:
         raise JournalFailed(target, None, error.error) from error
 
 
-def _begun(target: Path, part: Path) -> int:
+def _begun(target: Path, part: Path) -> OpenFile:
     try:
         return open_locked(part, _PATIENCE, new=False)
     except SessionConflict:

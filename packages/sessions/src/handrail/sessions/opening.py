@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
 
 from handrail.sessions.errors import JournalFailed, NotASession, SessionConflict, SessionExists
+from handrail.sessions.owning import OpenFile
 from handrail.sessions.places import Place, Where
 
 if TYPE_CHECKING:
@@ -67,28 +68,32 @@ def compression_of(file: BinaryIO) -> Compression | None:
     return next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
 
 
-def open_locked(path: Path, timeout: float, *, new: bool) -> int:
+def open_locked(path: Path, timeout: float, *, new: bool) -> OpenFile:
     """The file at this path, made where there is none, and open and locked for one writer.
 
     Raises `SessionConflict`, `NotASession`, `SessionExists` where it has to be `new`, or `JournalFailed`.
     """
     flags = os.O_RDWR | os.O_CREAT | FLAGS | (os.O_EXCL if new else 0)
     try:
-        file = os.open(nameable(path), flags, 0o600)
+        number = os.open(nameable(path), flags, 0o600)
     except FileExistsError:
         raise SessionExists(path) from None
     except OSError as error:
         raise JournalFailed(path, None, error) from error
     try:
-        refuse_irregular(path, file)
-        lock(file, path, timeout)
-        deleted = not os.fstat(file).st_nlink
+        refuse_irregular(path, number)
     except BaseException:
-        os.close(file)
+        os.close(number)
         raise
-    if not deleted:
-        return file
-    os.close(file)  # while it was waited for; what was written to it would be lost
+    file = OpenFile(number, str(path))
+    try:
+        lock(number, path, timeout)
+        if os.fstat(number).st_nlink:
+            return file
+    except BaseException:
+        file.close()
+        raise
+    file.close()  # it was deleted while it was waited for; what was written to it would be lost
     return open_locked(path, timeout, new=new)
 
 

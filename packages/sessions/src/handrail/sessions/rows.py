@@ -102,7 +102,7 @@ class RowJournal(Journal):
     that got past the lock cannot be written over."""
 
     def __init__(self, place: RowPlace, fsync: Fsync, release: Release) -> None:
-        super().__init__(place, -1, fsync)
+        super().__init__(place, None, fsync)
         self._rows = place.rows
         self._held: Release | None = release
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -67,8 +68,15 @@ class Session:
         passphrase = hidden(passphrase)
         self.path = located(path)
         self._passphrase = passphrase
-        self._open: Callable[[], Journal] = lambda: Journal.open(
-            self.path, fsync=fsync, lock_timeout=lock_timeout, clock=clock, ids=ids, passphrase=self._passphrase
+        # No reference to itself: a session that nobody has any more goes at once, and its lock with it.
+        self._open = partial(
+            Journal.open,
+            self.path,
+            fsync=fsync,
+            lock_timeout=lock_timeout,
+            clock=clock,
+            ids=ids,
+            passphrase=passphrase,
         )
         self._journal: Journal | None = None
         self._loaded: Loaded | None = None

@@ -19,7 +19,7 @@ from handrail.sessions.errors import JournalClosed, JournalFailed, SessionConfli
 from handrail.sessions.headers import new_header
 from handrail.sessions.lines import ZEROS, link
 from handrail.sessions.opening import open_locked, refuse_deleted, sync_folder
-from handrail.sessions.owning import own
+from handrail.sessions.owning import OpenFile, own
 from handrail.sessions.passphrases import Passphrase, Secret, hidden
 from handrail.sessions.places import Given, Place, Where, located
 from handrail.sessions.records import Header, Origin, Writable
@@ -47,7 +47,7 @@ class Journal:
     then on the journal takes no record more, as it would follow a gap; open it again to go on.
     """
 
-    def __init__(self, path: Where, file: int, fsync: Fsync) -> None:
+    def __init__(self, path: Where, file: OpenFile | None, fsync: Fsync) -> None:
         from hashlib import sha256  # every line that is written is hashed, and no program needs it before
 
         self.path = path
@@ -55,7 +55,8 @@ class Journal:
         self.head = self.opened_at = ZEROS
         self.recovered: TornTail | None = None
         self.failure: OSError | None = None
-        self._file = file
+        self._open_file = file
+        self._file = -1 if file is None else file.fileno()
         self.end = 0
         self.writing: tuple[str, int] | None = None
         self.unsynced = False
@@ -117,7 +118,10 @@ class Journal:
         passphrase = hidden(passphrase)
         where = located(path)
         header, vault = new_header(where, continues, clock, ids, passphrase, origin)
-        journal = cls._locked(where, fsync, 0.0, new=True) if onto is None else cls(where, os.dup(onto), fsync)
+        if onto is None:
+            journal = cls._locked(where, fsync, 0.0, new=True)
+        else:
+            journal = cls(where, OpenFile(os.dup(onto), str(where)), fsync)
         try:
             journal._begin(header, vault)
         except BaseException:
@@ -312,13 +316,15 @@ class Journal:
             self.release()
 
     def release(self) -> None:
-        file, self._file = self._file, -1
-        os.close(file)
+        # First what writes: the number of a file that is closed may soon be that of another.
+        self._file = -1
+        if self._open_file is not None:
+            self._open_file.close()
 
     @property
     def closed(self) -> bool:
         """Whether the journal is closed."""
-        return self._file < 0
+        return self._open_file is None or self._open_file.closed
 
     def close(self) -> None:
         """Syncs by the policy, and lets go of the file and its lock. Closing again does nothing."""

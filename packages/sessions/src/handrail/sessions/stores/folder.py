@@ -20,6 +20,7 @@ from handrail.sessions.copies import copied
 from handrail.sessions.errors import SessionError, StoreFailed, UnknownSession
 from handrail.sessions.headers import read_header
 from handrail.sessions.opening import FLAGS, lock, open_to_read
+from handrail.sessions.owning import OpenFile, OpenFolder
 from handrail.sessions.passphrases import Passphrase
 from handrail.sessions.scanning import Scan, scanned
 from handrail.sessions.searching import Entry, Found
@@ -142,18 +143,18 @@ class FolderStore(Store):
         name, place = self._name(id), self.place(id)
         with _told(self.name):
             try:
-                file = os.open(place, os.O_RDWR | FLAGS)
+                file = OpenFile(os.open(place, os.O_RDWR | FLAGS), str(place))
             except FileNotFoundError:
                 raise UnknownSession(self.name, id) from None
         try:
-            lock(file, place, 0.0)
-            if not os.fstat(file).st_nlink:  # another was first, and a new one may stand there by now
+            lock(file.fileno(), place, 0.0)
+            if not os.fstat(file.fileno()).st_nlink:  # another was first, and a new one may stand there by now
                 raise UnknownSession(self.name, id)
             with _told(self.name), self._locked():
                 place.unlink(missing_ok=True)
                 (self.folder / f"{name}{_LABELS}").unlink(missing_ok=True)
         finally:
-            os.close(file)
+            file.close()
         self._scans.pop(name, None)
 
     def _beside(self, name: str) -> _Beside:
@@ -174,12 +175,12 @@ class FolderStore(Store):
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """What stands beside the sessions is changed by one at a time."""
-        folder = os.open(self.folder, os.O_RDONLY)
+        folder = OpenFolder(self.folder)
         try:
-            lock(folder, self.folder, _PATIENCE)
+            lock(folder.number, self.folder, _PATIENCE)
             yield
         finally:
-            os.close(folder)
+            folder.disown()
 
     def close(self) -> None:
         self._scans.clear()

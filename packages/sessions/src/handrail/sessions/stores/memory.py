@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import count
 from threading import Condition
+from weakref import WeakValueDictionary
 
 from handrail.filters.sources import Clock
 from handrail.sessions.errors import SessionConflict, SessionExists, UnknownSession
 from handrail.sessions.lines import ZEROS, link
+from handrail.sessions.owning import own
 from handrail.sessions.passphrases import Passphrase
 from handrail.sessions.rows import Release, Row, RowPlace, Rows
 from handrail.sessions.scanning import Scan, scanned
@@ -125,9 +127,15 @@ class _Memory:
 
     def __init__(self) -> None:
         self.sessions: dict[str, _Kept] = {}
-        self.held: set[str] = set()
-        self.changed = Condition()
         self.turns = count(1)
+        self.disown()
+        own(self)
+
+    def disown(self) -> None:
+        # A thread that was at it while the process was forked is not in the child: it would never be through. Nor is
+        # whoever had a session open there.
+        self.changed = Condition()
+        self.held: WeakValueDictionary[str, Release] = WeakValueDictionary()
 
 
 class _MemoryRows(Rows):
@@ -176,10 +184,10 @@ class _MemoryRows(Rows):
         with kept.changed:
             if not kept.changed.wait_for(lambda: self._id not in kept.held, timeout):
                 return None
-            kept.held.add(self._id)
-        return partial(self._let_go)
+            release = kept.held[self._id] = partial(self._let_go)
+        return release
 
     def _let_go(self) -> None:
         with self._kept.changed:
-            self._kept.held.discard(self._id)
+            self._kept.held.pop(self._id, None)
             self._kept.changed.notify_all()

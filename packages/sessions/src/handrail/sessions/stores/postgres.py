@@ -12,9 +12,11 @@ from hashlib import sha256
 from threading import Condition, RLock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
+from weakref import WeakValueDictionary
 
 from handrail.filters.sources import Clock
 from handrail.sessions.errors import StoreFailed, UnknownStore, UnsupportedStore
+from handrail.sessions.owning import own
 from handrail.sessions.passphrases import Passphrase
 from handrail.sessions.rows import Release
 from handrail.sessions.table_stores import TableStore
@@ -78,13 +80,20 @@ class _Postgres(Database):
     def __init__(self, name: str, url: str) -> None:
         self.name = name
         self._url = url
-        self._lock = RLock()
-        self._free = Condition(self._lock)
         self._connection: psycopg.Connection[Any] | None = None
         self._process = 0
         self._durable = True
-        self._held: set[str] = set()
         self._forked: list[object] = []
+        self.disown()
+        own(self)
+
+    def disown(self) -> None:
+        # A thread that was at it while the process was forked is not in the child: it would never be through. Nor is
+        # whoever had a session open there.
+        self._lock = RLock()
+        self._free = Condition(self._lock)
+        self._held: WeakValueDictionary[str, Release] = WeakValueDictionary()
+        self._locked: dict[str, psycopg.Connection[Any]] = {}
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -144,6 +153,7 @@ class _Postgres(Database):
         until = time.monotonic() + timeout
         while True:
             with self._free:
+                self._unlock_dropped()
                 if not self._free.wait_for(lambda: key not in self._held, max(0.0, until - time.monotonic())):
                     return None
                 if (release := self._try(key)) is not None:
@@ -158,13 +168,20 @@ class _Postgres(Database):
             row = connection.execute("SELECT pg_try_advisory_lock(%s)", (_number(key),)).fetchone()
         if row is None or not row[0]:
             return None
-        self._held.add(key)
-        return partial(self._let_go, key, connection)
+        self._locked[key] = connection
+        release = self._held[key] = partial(self._let_go, key)
+        return release
 
-    def _let_go(self, key: str, connection: psycopg.Connection[Any]) -> None:
+    def _let_go(self, key: str) -> None:
         with self._free:
-            self._held.discard(key)
+            self._held.pop(key, None)
             self._free.notify_all()
+            self._unlock_dropped()
+
+    def _unlock_dropped(self) -> None:
+        # What was never let go of, but nobody has any more, goes too.
+        for key in [key for key in self._locked if key not in self._held]:
+            connection = self._locked.pop(key)
             if not connection.closed:  # else the lock went with it
                 with suppress(StoreFailed), self._told():
                     connection.execute("SELECT pg_advisory_unlock(%s)", (_number(key),))

@@ -14,7 +14,7 @@ from threading import RLock
 from handrail.filters.sources import Clock
 from handrail.sessions.errors import SessionConflict, StoreBusy, StoreFailed, UnsupportedStore
 from handrail.sessions.opening import FLAGS, lock
-from handrail.sessions.owning import own
+from handrail.sessions.owning import OpenFile, own
 from handrail.sessions.passphrases import Passphrase
 from handrail.sessions.rows import Release
 from handrail.sessions.table_stores import TableStore
@@ -85,6 +85,11 @@ class _Sqlite(Database):
         self._process = 0
         self._durable = False
         self._forked: list[sqlite3.Connection | None] = []
+        own(self)
+
+    def disown(self) -> None:
+        # A thread that was at it while the process was forked is not in the child: it would never be through.
+        self._lock = RLock()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -158,19 +163,19 @@ class _Sqlite(Database):
         until = time.monotonic() + timeout
         while True:
             try:
-                file = os.open(path, os.O_RDWR | os.O_CREAT | FLAGS, 0o600)
+                file = OpenFile(os.open(path, os.O_RDWR | os.O_CREAT | FLAGS, 0o600), str(path))
             except (OSError, ValueError) as error:
                 raise StoreFailed(self.name, getattr(error, "strerror", None) or str(error)) from error
             try:
-                lock(file, path, max(0.0, until - time.monotonic()))
-                if os.fstat(file).st_nlink:
+                lock(file.fileno(), path, max(0.0, until - time.monotonic()))
+                if os.fstat(file.fileno()).st_nlink:
                     return _Lock(path, file)
             except BaseException as error:
-                os.close(file)
+                file.close()
                 if isinstance(error, SessionConflict):
                     return None
                 raise
-            os.close(file)  # who had it before has taken the file away: there may be a new one
+            file.close()  # who had it before has taken the file away: there may be a new one
 
     def matching(self, connection: Connection, words: tuple[str, ...]) -> list[int]:
         # The index knows three letters in a row; what is shorter is looked for in the texts themselves.
@@ -195,19 +200,13 @@ _MATCHING = """SELECT handrail_texts.rowid FROM handrail_texts
 class _Lock:
     """A file that is locked, and goes with its lock."""
 
-    def __init__(self, path: Path, file: int) -> None:
+    def __init__(self, path: Path, file: OpenFile) -> None:
         self._path = path
         self._file = file
-        own(self)
 
     def __call__(self) -> None:
         self._path.unlink(missing_ok=True)
-        self.disown()
-
-    def disown(self) -> None:
-        file, self._file = self._file, -1
-        if file >= 0:
-            os.close(file)
+        self._file.close()
 
 
 def _version(connection: sqlite3.Connection) -> int | None:
