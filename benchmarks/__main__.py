@@ -1,4 +1,4 @@
-"""Measures the rows that were asked for, or all, and prints them as they come."""
+"""Measures the rows that were asked for, or all, and prints what each one found when it is through."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 
 from benchmarks.paces import pace
-from benchmarks.rows import Scale, all_rows
+from benchmarks.rows import Result, Scale, all_rows
 from benchmarks.tables import as_json, heading, line
 
 
@@ -28,20 +28,23 @@ def main() -> int:
     if unknown := [name for name in given.names if name not in rows]:
         print(f"no row is called {unknown[0]!r}; there are: {', '.join(rows)}", file=sys.stderr)
         return 2
-    found = []
+    found: list[tuple[str, Result, float]] = []
     if not given.json:
         print(heading(), flush=True)
     before = pace()
-    for name in given.names or rows:
-        results = list(rows[name](Scale(given.quick)))
-        after = pace()
-        now, before = min(before, after), after
-        found += [(name, result, now) for result in results]
-        if not given.json:
-            for result in results:
-                print(line(result, now), flush=True)
-    if given.json:
-        print(json.dumps([as_json(*each) for each in found], ensure_ascii=False, indent=2))
+    try:
+        for name in given.names or rows:
+            results = list(rows[name](Scale(given.quick)))
+            after = pace()
+            now, before = min(before, after), after
+            found += [(name, result, now) for result in results]
+            if not given.json:
+                for result in results:
+                    print(line(result, now), flush=True)
+    finally:
+        # A row that fails, or Ctrl-C, takes nothing of what was measured before.
+        if given.json:
+            print(json.dumps([as_json(*each) for each in found], ensure_ascii=False, indent=2))
     tell_pace([now for _, _, now in found])
     warn_of_load()
     return 0 if all(result.ok(now) for _, result, now in found) else 1
